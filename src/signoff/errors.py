@@ -14,6 +14,7 @@ Exception
     ├── ServerFailed             the server of a command cannot be used; says why
     ├── NobodyHere               an approver has nobody to ask now; the request stays open (park)
     ├── ScriptEnded              a scripted model was asked for more turns than its script holds
+    ├── PreviewChanged           what a preview was made from is another by now; the tool did nothing
     ├── CannotCanonicalise       a value has no canonical JSON form, so it cannot be bound to an approval
     ├── StoreError               the store cannot be used; says why and what to do
     │   ├── StoreUnavailable     it cannot be used now; no run ends because of it, and a retry may help
@@ -66,6 +67,7 @@ __all__ = [
     "NotEntitled",
     "Place",
     "PolicyError",
+    "PreviewChanged",
     "RecordBroken",
     "RequestError",
     "RunError",
@@ -228,6 +230,13 @@ class ScriptEnded(SignoffError):
     """A scripted model or approver was asked for more than its script holds.
 
     Fix: add a turn or an answer.
+    """
+
+
+class PreviewChanged(SignoffError):
+    """Raised by a tool before it does anything: what its preview was made from is another by now. The text names it.
+
+    Fix: nothing: the gate asks about the call again, with a new preview.
     """
 
 

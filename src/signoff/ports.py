@@ -746,7 +746,11 @@ class DeclaresApproval(Protocol):
         ...
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> str | Mapping[str, Any]:
-        """What the call will do: a line, or a mapping with `summary`, `reason`, `path`, `diff`, `note`."""
+        """What the call will do: a line, or a mapping with `summary`, `reason`, `path`, `diff`, `note`.
+
+        `basis` says what a preview was made from, as digests by name (`` {"`notes.txt`": "9f86…"} ``). If one of them
+        differs when the call is about to run, people are asked again.
+        """
         ...
 
     def capability_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> Iterable[str]:

@@ -19,7 +19,7 @@ from signoff.core.decision import Keeps, Remember
 from signoff.core.inbox_row import needs_of
 from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
-from signoff.core.preview import Preview, marked_lines, read_diff, unified_diff
+from signoff.core.preview import BASIS, Preview, marked_lines, read_diff, unified_diff
 from signoff.core.redact import Redactor
 from signoff.core.request import CARD, LONG, ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
@@ -41,7 +41,7 @@ _LINES = ("summary", "reason", "path")
 """Metadata keys that the one-line summary of a call is made of."""
 DRAFTED = "drafted"
 """Metadata key for the digests of a draft that a tool shows, so that it later writes only what was shown."""
-_OURS = frozenset({"signoff", "leads_to", DRAFTED})
+_OURS = frozenset({"signoff", "leads_to", DRAFTED, BASIS})
 """Metadata keys that are for programs."""
 _LONGEST_TASK = 200
 _LONGEST_CLAIM = 400

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
 _CONTEXT = 3
 # With more changed lines, the smallest diff takes too long to find: everything between the first and the last of them
@@ -160,3 +160,29 @@ def _walk_back(trail: list[dict[int, int]], x: int, y: int) -> list[tuple[int, i
             kept.append((x, y))
         x, y = (x, y - 1) if _goes_down(furthest, diagonal, changes) else (x - 1, y)
     return kept[::-1]
+
+
+# --- what a preview was made from ---
+#
+# A preview shows one moment. If its basis differs when the call is about to run, it was a preview of something else,
+# and the call is asked about again.
+
+BASIS = "basis"
+"""Metadata key for the basis: for each thing that a preview was made from, by its name in words, a digest of it."""
+
+
+def basis_of(metadata: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the basis in what a tool says about a call; empty if it says none."""
+    said = metadata.get(BASIS)
+    if not isinstance(said, Mapping):
+        return {}
+    found = cast("Mapping[object, object]", said).items()
+    return {name: state for name, state in found if isinstance(name, str) and isinstance(state, str)}
+
+
+def differing(then: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of what is another by now.
+
+    What only one of them knows does not count: after an edit of the arguments a call may be about other things.
+    """
+    return tuple(name for name, state in then.items() if now.get(name, state) != state)

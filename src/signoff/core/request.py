@@ -14,6 +14,7 @@ from signoff.core.claim import Claim
 from signoff.core.comment import Comment
 from signoff.core.decision import ApprovalDecision, Ending, Keeps
 from signoff.core.people import ActorKind, Parties
+from signoff.core.preview import basis_of, differing
 from signoff.core.request_context import NO_CONTEXT, RequestContext
 from signoff.core.values import cached
 from signoff.core.verdict import ANYONE, Requirement, Verdict
@@ -52,6 +53,8 @@ class Binding:
     """The directory that relative paths start from."""
     leads: str = ""
     """Digest of where the paths in the arguments lead, once symlinks are followed."""
+    basis: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Digests of what the preview was made from, by name."""
 
     def changed_since(self, then: Binding) -> tuple[str, ...]:
         """What differs from the binding that was approved, in words."""
@@ -72,6 +75,7 @@ class Binding:
             changed.append("the directory its paths start from")
         elif self.leads and then.leads and self.leads != then.leads:
             changed.append("where its paths lead")
+        changed += differing(then.basis, self.basis)
         return tuple(changed)
 
 
@@ -237,6 +241,7 @@ class ApprovalRequest:
             toolset=self.call.toolset if self.call else None,
             root=self.root,
             leads=self._leads,
+            basis=basis_of(self.metadata),
         )
 
     @property

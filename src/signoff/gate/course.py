@@ -74,7 +74,7 @@ class Fit(IntEnum):
 
     HOLDS = auto()
     CHANGED = auto()
-    """The arguments, the tool, the policy, or the targets of paths have changed."""
+    """The arguments, the tool, the policy, the targets of paths, or what the preview was made from have changed."""
     OTHERS = auto()
     """Policy now requires other people to agree than those who did."""
 

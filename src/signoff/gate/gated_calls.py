@@ -123,6 +123,10 @@ class GatedCall:
     """The grant for it, once looked up."""
     request: ApprovalRequest | None = None
     """The approval it runs on, if a person gave one."""
+    basis: Mapping[str, str] | None = None
+    """What a preview of it would be made from now, once that was asked."""
+    outdated: str = ""
+    """What its own body found to be another than its preview was made from."""
     approver: ApproverLike | None = None
     """Who is asked in runs inside it, unless an approver is named there."""
     enclosing: EnclosingCall | None = None

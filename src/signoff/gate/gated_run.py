@@ -29,6 +29,7 @@ from signoff.core.event import CallStep
 from signoff.core.grant import Grant
 from signoff.core.lifecycle import OPEN
 from signoff.core.offer import LEADS_TO
+from signoff.core.preview import basis_of
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text
 from signoff.core.verdict import Effect, Wanted
@@ -38,6 +39,7 @@ from signoff.errors import (
     CannotCanonicalise,
     EditRefused,
     Halted,
+    PreviewChanged,
     RunError,
     StoreUnavailable,
     WrongUse,
@@ -212,7 +214,7 @@ class GatedRun:
         question = self.questions.asked.get(gated.call.key)
         return question is not None and question.gated.call.fingerprint == gated.call.fingerprint
 
-    def _with_record(self, gated: GatedCall, facts: CallFacts, request: ApprovalRequest | None) -> CallFacts:
+    async def _with_record(self, gated: GatedCall, facts: CallFacts, request: ApprovalRequest | None) -> CallFacts:
         """Add what is on record about the call to the facts."""
         gated.on_record = request
         if request is None:
@@ -221,6 +223,8 @@ class GatedRun:
             self.reporter.settled(request)
         record, fit = ON_RECORD[request.state], Fit.HOLDS
         if record is OnRecord.APPROVED:
+            if basis_of(request.metadata):
+                gated.basis = basis_of(await gated.described())
             fit = self._fit(gated, request)
         elif request.state in _RAN and self._ran_here(gated, request):
             record = OnRecord.RESULT
@@ -236,7 +240,9 @@ class GatedRun:
 
     def _changed(self, gated: GatedCall, request: ApprovalRequest) -> tuple[str, ...]:
         """Return what changed since the call was approved, in words."""
-        return changed_since(gated.call, gated.verdict, request, self.gate.policy.revision, self.gate.reader.root)
+        policy, root = self.gate.policy.revision, self.gate.reader.root
+        changed = changed_since(gated.call, gated.verdict, request, policy, root, gated.basis)
+        return changed or ((gated.outdated,) if gated.outdated else ())
 
     # --- steps ---
 
@@ -265,7 +271,7 @@ class GatedRun:
         memory, call = self.gate.answers.memory, gated.call
         match what:
             case Lookup.RECORD:
-                return self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
+                return await self._with_record(gated, facts, await self.questions.about(gated.ctx, call))
             case Lookup.ENTRY:
                 # The call was let through before and paused with a nested run: a grant must not be counted twice.
                 again = await self.gate.broker.runs.enter_again(entry_of(self.level, call, granted=True))
@@ -307,6 +313,7 @@ class GatedRun:
             return (settled_text(request),)
         # The approval is withdrawn below, so the card does not count it among the earlier answers.
         reason = why_void(why, request, self._changed(gated, request), gated.verdict.requirement)
+        gated.outdated = ""  # the next preview is made now
         await self.gate.broker.cancel(request.id, reason)
         return (reason,)
 
@@ -326,7 +333,7 @@ class GatedRun:
         if edited is not None:
             above, gated = gated.above, await self.reading.edited(gated, edited)
             gated.above = above
-        return await self._carry_out(gated, self._with_record(gated, self._facts(gated), settled))
+        return await self._carry_out(gated, await self._with_record(gated, self._facts(gated), settled))
 
     # --- a call that arrives below another capability's toolset ---
 
@@ -377,7 +384,7 @@ class GatedRun:
             raise self._refused(gated, SIGNOFF, str(spent)) from spent
         except AlreadySettled:  # it was withdrawn at the same moment
             now = await broker.get(request.id)
-            return await self._carry_out(gated, self._with_record(gated, facts, now))
+            return await self._carry_out(gated, await self._with_record(gated, facts, now))
         except (asyncio.CancelledError, StoreUnavailable):  # claimed or not, nothing has run on it
             broker.give_back(request.id, token)
             raise
@@ -390,6 +397,8 @@ class GatedRun:
         try:
             with around.neighbours.running() if around is not None else nullcontext():
                 result = await self._run(gated, CallStep.APPROVED, since)
+        except PreviewChanged as changed:
+            return await self._asked_anew(gated, request, changed)
         except BaseException as error:
             cause = error.__cause__ if isinstance(error, SkipToolExecution) and error.__cause__ is not None else error
             await self._close_claim(request, CLOSINGS[_ended(error)], error=f"{type(cause).__name__}: {cause}")
@@ -397,6 +406,15 @@ class GatedRun:
         saved = saved_result(result) if self.gate.broker.store.is_durable else SavedResult()
         await self._close_claim(request, CLOSINGS[Ended.RETURNED], saved)
         return _noticed(gated, request, result)
+
+    async def _asked_anew(self, gated: GatedCall, request: ApprovalRequest, changed: PreviewChanged) -> Any:
+        """Ask again about a call whose own body found at the last moment that its preview is outdated."""
+        broker = self.gate.broker
+        broker.give_back(request.id, request.claim.token if request.claim is not None else "")
+        await broker.store.flush()
+        gated.request, gated.outdated = None, str(changed)
+        returned = await broker.get(request.id)
+        return await self._carry_out(gated, await self._with_record(gated, self._facts(gated), returned))
 
     async def _close_claim(
         self, request: ApprovalRequest, closing: Closing, saved: SavedResult | None = None, *, error: str = ""
@@ -465,16 +483,13 @@ class GatedRun:
         except ApprovalRequired:
             raise
         except Exception as error:
+            if isinstance(error, PreviewChanged) and request is not None:
+                raise
             if (pause := pause_in(error)) is not None:
                 self._pause(gated)
                 raise pause from error
-            if gated.enclosing is not None and not isinstance(error, Halted | RunError | StoreUnavailable):
-                gated.enclosing.over()
-            self.reporter.report(CallStep.FAILED, gated, request=request, text=f"{type(error).__name__}: {error}")
-            if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a denial: the run continues
-                raise SkipToolExecution(denial(call.tool, by=TOOL, reason=words_of(error))) from error
-            if is_left_over(error):
-                raise WrongUse(ungated(call.tool)) from error
+            if (other := self._failed(gated, error)) is not None:
+                raise other from error
             raise
         except BaseException as error:  # cancelled half-way: what was allowed has an end on record, too
             self.reporter.report(CallStep.CUT_OFF, gated, request=request, text=type(error).__name__)
@@ -486,6 +501,15 @@ class GatedRun:
         if self.level.saver is not None:
             self.level.saver.returned(call.call_id, call.tool, result)
         return result
+
+    def _failed(self, gated: GatedCall, error: Exception) -> Exception | None:
+        """Report that the tool failed. Returns the exception to raise instead, if any."""
+        if gated.enclosing is not None and not isinstance(error, Halted | RunError | StoreUnavailable):
+            gated.enclosing.over()
+        self.reporter.report(CallStep.FAILED, gated, request=gated.request, text=f"{type(error).__name__}: {error}")
+        if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a denial: the run continues
+            return SkipToolExecution(denial(gated.call.tool, by=TOOL, reason=words_of(error)))
+        return WrongUse(ungated(gated.call.tool)) if is_left_over(error) else None
 
     def _pause(self, gated: GatedCall) -> None:
         """Note that the tool let the pause of a nested run pass: the call ends here, and may be made again."""

@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.card import safe_summary
 from signoff.core.lifecycle import OPEN
+from signoff.core.preview import basis_of, differing
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import (
@@ -41,7 +42,7 @@ from signoff.core.request_context import (
 )
 from signoff.core.summary import summary_of
 from signoff.delivery.local_channel import Attended
-from signoff.errors import CannotCanonicalise, NobodyHere, RequestError
+from signoff.errors import AlreadySettled, CannotCanonicalise, NobodyHere, RequestError
 from signoff.gate.gate import Gate
 from signoff.gate.gated_calls import GatedCall, made_at, named_approver, newest_response, places_here
 from signoff.gate.nesting import Level, progress_around
@@ -290,7 +291,11 @@ class Questions:
     async def open(
         self, ctx: RunContext[Any], questions: Sequence[Question], deferred: DeferredToolRequests | None = None
     ) -> list[ApprovalRequest]:
-        """Open the requests that are not open yet, save the run with them, and return all as they are on record."""
+        """Open the requests that are not open yet, save the run with them, and return all as they are on record.
+
+        Calls that ran meanwhile may have changed what a preview shows: it is made anew, also of a request that is open.
+        """
+        questions = [await self._as_now(one) for one in questions]
         fresh = [one.request for one in questions if one.request.opened_at is None]
         known = await self._open(ctx, fresh, deferred)
         opened = {new.id: request for new, request in zip(fresh, known, strict=True)}
@@ -304,6 +309,27 @@ class Questions:
             self.gate.answers.edits[request.id] = partial(self.check_edit, one.gated, request)
             requests.append(request)
         return requests
+
+    async def _as_now(self, question: Question) -> Question:
+        """Return the question with a preview of now. An open request whose preview is outdated is withdrawn."""
+        request = question.request
+        if not (then := basis_of(request.metadata)):
+            return question
+        changed = differing(then, basis_of(await question.gated.described()))
+        if not changed:
+            return question
+        why: tuple[str, ...] = ()
+        if request.opened_at is not None:
+            why = (f"{' and '.join(changed)} changed after this was asked",)
+            try:
+                await self.gate.broker.cancel(request.id, why[0])
+            except AlreadySettled:  # an approval of what is outdated is noticed when the call is about to run
+                return question
+        renewed = await question_about(question.gated, changed=why, said=question.said)
+        renewed = replace(renewed, public=question.public)
+        self.asked[question.gated.call.key] = renewed
+        self.waiting.discard(request.id)
+        return renewed
 
     async def _open(
         self, ctx: RunContext[Any], fresh: Sequence[ApprovalRequest], deferred: DeferredToolRequests | None

@@ -59,9 +59,17 @@ def why_void(why: Because, request: ApprovalRequest, changed: tuple[str, ...], w
 
 
 def changed_since(
-    call: Call, verdict: Verdict, request: ApprovalRequest, policy_revision: str, root: str
+    call: Call,
+    verdict: Verdict,
+    request: ApprovalRequest,
+    policy_revision: str,
+    root: str,
+    basis: Mapping[str, str] | None = None,
 ) -> tuple[str, ...]:
-    """Say in words what changed since the call was approved. `root` is where paths start from by default."""
+    """Say in words what changed since the call was approved.
+
+    `root` is where paths start from by default, `basis` what a preview of the call would be made from now.
+    """
     # Nobody has to agree to what policy now allows: a person's approval under the earlier rules is enough.
     is_allowed = verdict.effect is Effect.ALLOW
     now = Binding(
@@ -72,5 +80,6 @@ def changed_since(
         toolset=call.toolset,
         root=call.start or root,
         leads=digest_of_leads(call.resolved),
+        basis=basis or {},
     )
     return now.changed_since(request.binding) or (("what cannot be shown of it",) if call.unreadable else ())

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from signoff.core.preview import BASIS
 from signoff.core.visible_text import visible
+from signoff.policy.phrases import shown
 from signoff.toolsets.builtin.files.diffs import EditTrouble, change, edited, encoded
 from signoff.toolsets.builtin.files.judge import Judged
 from signoff.toolsets.builtin.files.root_directory import Root
+from signoff.toolsets.builtin.files.shown_state import NOTHING, UNREADABLE, state_of, state_of_edit
 
 _VERBS = {
     "list_files": "List",
@@ -19,11 +22,13 @@ _VERBS = {
     "delete_file": "Delete",
 }
 
+_CHANGE = frozenset({"write_file", "edit_file", "delete_file", "move_file"})
+
 
 def describe(
     root: Root, name: str, args: Mapping[str, Any], paths: Sequence[Judged], most_bytes: int
 ) -> Mapping[str, Any]:
-    """`summary`, `path`, `reason`, and `diff` or `preview`, as defined by `ports.DeclaresApproval`."""
+    """`summary`, `path`, `reason`, `diff` or `preview`, and `basis`, as defined by `ports.DeclaresApproval`."""
     said: dict[str, Any] = {"summary": _summary(name, args, paths), "path": paths[-1].path}
     reasons = [one.reason for one in paths if one.reason]
     refused = next((one.refused for one in paths if one.refused), "")
@@ -35,7 +40,42 @@ def describe(
         reasons.append(f"it will fail: {error}")
     except OSError as error:
         reasons.append(f"it may fail: {error.strerror or 'the file cannot be read'}")
+    if basis := _basis(root, name, args, paths, most_bytes):
+        said[BASIS] = basis
     return said | {"reason": "; ".join(reasons)} if reasons else said
+
+
+def named(path: str) -> str:
+    """The name of a file in the basis of a preview."""
+    return shown(path, most=len(path))
+
+
+def _basis(
+    root: Root, name: str, args: Mapping[str, Any], paths: Sequence[Judged], most_bytes: int
+) -> Mapping[str, str]:
+    """What the preview is made from. A digest of a secret file could be told from those of likely contents."""
+    if name not in _CHANGE or any(one.secret for one in paths) or (name == "move_file" and not args.get("overwrite")):
+        return {}
+    if name == "edit_file":
+        path = paths[-1].path
+        try:
+            before = _content(root, path, most_bytes, follow=True) or b""
+            old, new = str(args.get("old", "")), str(args.get("new", ""))
+            after = edited(before, old, new, replace_all=bool(args.get("replace_all")))
+        except (EditTrouble, OSError):  # it changes nothing
+            return {}
+        return {named(path): state_of_edit(before, after)}
+    return {named(one.path): _state(root, one.path, most_bytes, follow=name == "write_file") for one in paths}
+
+
+def _state(root: Root, path: str, most_bytes: int, *, follow: bool) -> str:
+    try:
+        with root.spot(path.rstrip("/"), follow=follow) as spot:
+            return state_of(spot, most_bytes)
+    except FileNotFoundError:  # its directory does not exist yet
+        return NOTHING
+    except OSError:
+        return UNREADABLE
 
 
 def _summary(name: str, args: Mapping[str, Any], paths: Sequence[Judged]) -> str:
@@ -57,7 +97,7 @@ def _change(
 ) -> Mapping[str, str]:
     """How the files change, if they do."""
     path = paths[-1]
-    if name not in ("write_file", "edit_file", "delete_file", "move_file"):
+    if name not in _CHANGE:
         return {}
     if any(one.secret for one in paths):
         return {"preview": "the content of the file is not shown, because it may be secret"}

@@ -10,33 +10,41 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import ToolsetTool
 
+from signoff.attached.marks import let_through
+from signoff.core.preview import basis_of
 from signoff.core.verdict import Effect, Verdict
-from signoff.errors import WrongUse
+from signoff.errors import PreviewChanged, WrongUse
 from signoff.policy.builtin import READ_TOOLS as READS
 from signoff.policy.builtin import WRITE_TOOLS as WRITES
 from signoff.policy.builtin import builtin_policy
 from signoff.policy.phrases import shown
 from signoff.toolsets.builtin.files.diffs import edited, encoded, is_binary
 from signoff.toolsets.builtin.files.file_messages import line_test, some_lines, telling
-from signoff.toolsets.builtin.files.file_preview import describe
+from signoff.toolsets.builtin.files.file_preview import describe, named
 from signoff.toolsets.builtin.files.judge import Judge, Judged
 from signoff.toolsets.builtin.files.root_directory import Root
 from signoff.toolsets.builtin.files.search import FileSearch, listed_names, matching_lines, name_filter
+from signoff.toolsets.builtin.files.shown_state import state_of, state_of_edit
 from signoff.toolsets.builtin.files.spot import Opened, Spot
 from signoff.toolsets.own_policy import AttachedToolset
 
 CHANGES = "it changes files"
 """The reason for asking about a write that no rule matches."""
 READ_ONLY = "these files are read-only: nothing can be written, moved or deleted"
+
+_shown: ContextVar[Mapping[str, str]] = ContextVar("signoff_shown", default=MappingProxyType({}))
+"""What the preview of the running call was made from, as a person saw it."""
 
 
 def filesystem(
@@ -116,7 +124,7 @@ class FilesToolset(AttachedToolset):
         return replace(verdict, reason=CHANGES) if verdict.yields and name in WRITES else verdict
 
     def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
-        """What the call will do: `summary`, `path`, `reason`, and `diff` (or `preview`) if a file changes."""
+        """What the call will do: `summary`, `path`, `reason`; if a file changes, `diff` (or `preview`) and `basis`."""
         return describe(self.root, name, args, self.judged(name, args), self.max_bytes)
 
     def judged(self, name: str, args: Mapping[str, Any]) -> list[Judged]:
@@ -131,7 +139,12 @@ class FilesToolset(AttachedToolset):
         """Call a tool. A read-only toolset refuses to write, however the call came about."""
         if self.read_only and name not in READS:
             raise ToolFailed(READ_ONLY)
-        return await super().call_tool(name, tool_args, ctx, tool)
+        passing = let_through(ctx, name, tool_args)
+        token = _shown.set(basis_of(passing.shown) if passing is not None else {})
+        try:
+            return await super().call_tool(name, tool_args, ctx, tool)
+        finally:
+            _shown.reset(token)
 
     # the tools
 
@@ -216,13 +229,14 @@ class FilesToolset(AttachedToolset):
             new: The text to put in its place.
             replace_all: Whether to replace it wherever it is, however often.
         """
-        with telling(path), self._changing(path) as spot:
+        with telling(path), self._changing(path, edits=True) as spot:
             opened = spot.open()
             if opened is None:
                 raise _missing()
             with opened:
                 data = self._read(path, opened)
             changed = edited(data, old, new, replace_all=replace_all)
+            self._check_shown(self._inside(path), lambda: state_of_edit(data, changed))
             now = spot.stat()
             if now is None or (now.st_ino, now.st_mtime_ns) != (opened.stat.st_ino, opened.stat.st_mtime_ns):
                 raise ToolFailed(f"{shown(path)} was changed by somebody else just now; read it again")
@@ -268,8 +282,10 @@ class FilesToolset(AttachedToolset):
             raise ToolFailed(f"{shown(path)} is refused: {trouble}")
 
     @contextmanager
-    def _changing(self, path: str, *, follow: bool = True, parents: bool = False) -> Generator[Spot]:
-        """Yield the file to change, under the lock for writes."""
+    def _changing(
+        self, path: str, *, follow: bool = True, parents: bool = False, edits: bool = False
+    ) -> Generator[Spot]:
+        """Yield the file to change, under the lock for writes. Whoever `edits` it checks what was shown of it."""
         if self.read_only:
             raise ToolFailed(READ_ONLY)
         inside = self._inside(path)
@@ -277,7 +293,15 @@ class FilesToolset(AttachedToolset):
         self._same(path, inside, self.root.where(inside, follow=follow), writes=True)
         with self._writing, self.root.spot(inside, follow=follow, parents=parents) as spot:
             self._same(path, inside, spot.where, writes=True)
+            if not edits:
+                self._check_shown(inside, lambda: state_of(spot, self.max_bytes))
             yield spot
+
+    def _check_shown(self, inside: str, state: Callable[[], str]) -> None:
+        """Raise `PreviewChanged` if a person approved the call for another state of the file."""
+        then = _shown.get().get(named(inside))
+        if then is not None and then != state():
+            raise PreviewChanged(named(inside))
 
     def _read(self, path: str, opened: Opened) -> bytes:
         if opened.stat.st_size > self.max_bytes:
