@@ -116,6 +116,10 @@ class Queue(Protocol):
         """Requests whose call is running, each with the id of the process that holds the claim."""
         ...
 
+    def awaited(self) -> Sequence[tuple[str, str]]:
+        """Requests that end with the process that waits for them, each with its id: pending, or approved and unused."""
+        ...
+
 
 class Listings(Protocol):
     """Lists of requests, page by page. The work is bounded by what waits, or by the page if no filter is rare."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from signoff.broker.deadlines import EVERY
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import State
+from signoff.core.run import Process
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.errors import AlreadySettled, AlreadySpent
 from signoff.testing import FakeClock
@@ -220,3 +222,49 @@ async def test_a_process_that_never_lived_holds_nothing(another: Opens) -> None:
     forged = stored.changed_to(claim=type(stored.claim)(holder="ghost", at=stored.claim.at), version=stored.version + 1)
     await one.store.write("forge", lambda tx: tx.requests.put(forged))
     assert [found.state for found in await two.sweep()] == [State.UNKNOWN]
+
+
+# --- requests that end with the process that waits for them ---
+
+
+HOOK = Process(id="elsewhere/7/1", host="elsewhere", pid=7, born="1", seen_at=FakeClock().now())
+
+
+async def waits(broker: Broker) -> str:
+    request = await ask(broker)
+    await broker.wait_as(request, replace(HOOK, seen_at=broker.clock.now()))
+    return request
+
+
+async def test_a_request_ends_with_the_process_that_waits_for_it(broker: Broker, clock: FakeClock) -> None:
+    request, other = await waits(broker), await ask(broker, "other")
+    clock.advance(LEASE - SECOND)
+    broker.beat_for(HOOK)
+    clock.advance(LEASE - SECOND)
+    assert await broker.sweep() == [], "it sends heartbeats"
+    clock.advance(SECOND)
+    with pytest.raises(AlreadySettled, match="the client is gone"):  # nobody has swept yet
+        await broker.answer(request, YES, by=ANA)
+    [withdrawn] = await broker.sweep()
+    assert (withdrawn.id, withdrawn.state) == (request, State.CANCELLED)
+    assert [item.id for item in await broker.inbox()] == [other]
+
+
+async def test_an_approval_that_nobody_waits_for_is_withdrawn(broker: Broker, clock: FakeClock) -> None:
+    request = await waits(broker)
+    await broker.answer(request, YES, by=ANA)
+    clock.advance(LEASE)
+    [withdrawn] = await broker.sweep()
+    assert withdrawn.state is State.CANCELLED
+    with pytest.raises(AlreadySettled, match="the client is gone"):
+        await broker.claim(request)
+
+
+async def test_another_process_waits_from_now_on(broker: Broker, clock: FakeClock) -> None:
+    request = await waits(broker)
+    clock.advance(LEASE - SECOND)
+    await broker.wait_as(request, replace(HOOK, id="elsewhere/8/1", seen_at=clock.now()))
+    clock.advance(SECOND)
+    assert await broker.sweep() == []
+    clock.advance(LEASE)
+    assert [one.id for one in await broker.sweep()] == [request]

@@ -163,7 +163,7 @@ def rich_request(name: str = "rich") -> ApprovalRequest:
 def rich_life() -> list[ApprovalRequest]:
     """A request through its life, one version after the other, ending claimed, with an outcome."""
     asked = rich_request()
-    escalated = asked.changed_to(escalated=True, assigned="Bén", version=1)
+    escalated = asked.changed_to(escalated=True, assigned="Bén", waiter="wäiter", version=1)
     freed = escalated.changed_to(assigned="", deadline=None, remind_at=None, version=2)
     boss = Actor(name="boss", roles=frozenset({"boss"}), via="api")
     chief = Actor(name="chief", roles=frozenset({"boss", "ops"}))
@@ -369,6 +369,7 @@ def everything(tx: Transaction) -> dict[str, Any]:
         "of_conversation": list(tx.requests.of(conversation_id="conversation")),
         "due": {seconds: list(tx.queue.due(at(seconds))) for seconds in (0, 10, 100, 10_000)},
         "claimed": sorted(tx.queue.claimed()),
+        "awaited": sorted(tx.queue.awaited()),
         "results": {one.id: tx.results.get(one.id) for one in requests if one},
         "grants": [list(tx.grants.all()), grants, [tx.grants.get(one.id) for one in grants]],
         "grants_about": {f"{tool} {key}": ids(tx.grants.about(tool, key)) for tool, key in tools},

@@ -233,6 +233,20 @@ async def pages(store: Store, size: int) -> list[str]:
     return seen
 
 
+async def test_what_is_waited_for_until_it_is_settled_or_used(store: Store) -> None:
+    plain, waited = request(1), request(2).changed_to(waiter="pröcess")
+    await add(store, plain, waited)
+    assert list(await got(store, "queue.awaited")) == [("r0002", "pröcess")]
+    approved = samples.approved(waited).changed_to(version=1)
+    await put(store, "requests.put", approved)
+    assert list(await got(store, "queue.awaited")) == [("r0002", "pröcess")]
+    await put(store, "requests.put", approved.changed_to(waiter="other", version=2))
+    assert list(await got(store, "queue.awaited")) == [("r0002", "other")]
+    await put(store, "requests.put", samples.claimed(approved).changed_to(version=3))
+    assert list(await got(store, "queue.awaited")) == []
+    assert (await got(store, "requests.get", "r0002")).waiter == "pröcess"
+
+
 async def test_an_item_says_what_one_needs_to_choose(store: Store) -> None:
     life = samples.rich_life()
     await add(store, life[0])
@@ -810,8 +824,11 @@ async def test_a_transaction_sees_what_it_changed(store: Store) -> None:
         assert tx.requests.get("r0001") is not None
         assert [item.id for item in tx.queue.page(limit=5)] == ["r0001"]
         assert list(tx.queue.due(at(5))) == ["r0001"]
+        tx.requests.put(request(1, deadline=at(5), run="run0001").changed_to(waiter="p0", version=1))
+        assert list(tx.queue.awaited()) == [("r0001", "p0")]
         running = samples.claimed(samples.approved(request(1, deadline=at(3_000), run="run0001")))
-        tx.requests.put(running.changed_to(version=1))
+        tx.requests.put(running.changed_to(waiter="p0", version=2))
+        assert list(tx.queue.awaited()) == [], "what runs is waited for by its holder"
         assert list(tx.queue.claimed()) == [("r0001", "p1")]
         assert [item.id for item in tx.queue.page(limit=5)] == []
         assert [one.state for one in tx.requests.of(run="run0001")] == [State.CLAIMED]

@@ -47,7 +47,7 @@ def counted(tx: Transaction) -> int:
 
 def change_everything(tx: Transaction) -> None:
     """A change through every method that makes one."""
-    tx.requests.add(request(1))
+    tx.requests.add(request(1).changed_to(waiter="p1"))
     one = tx.requests.get("r0002")
     assert one is not None
     tx.requests.put(samples.claimed(samples.approved(one)).changed_to(version=1))

@@ -17,6 +17,7 @@ from signoff.core.lifecycle import (
     FINAL,
     TABLE,
     Assigned,
+    Awaited,
     Cancelled,
     Claimed,
     Commented,
@@ -77,6 +78,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.builds(Dated, st.integers(-60, 600).map(lambda seconds: NOW + timedelta(seconds=seconds))),
     st.builds(Assigned, st.sampled_from(["", "ana", "ben"])),
     st.just(Commented()),
+    st.builds(Awaited, st.sampled_from(["p1", "p2"])),
     st.builds(OutcomeReported, actors, st.booleans()),
 )
 requirements = st.builds(

@@ -200,7 +200,7 @@ def test_the_value_itself_is_not_told() -> None:
 # --- columns: SQLite keeps a value of any type in any of them ---
 
 REQUEST_ROW: Row = (
-    "r1", 1, "pending", 0, None, 5, 0, "", None, None, None, codec.dump_question(samples.rich_request())
+    "r1", 1, "pending", 0, None, 5, 0, "", "", None, None, None, codec.dump_question(samples.rich_request())
 )  # fmt: skip
 ROWS: list[tuple[st.SearchStrategy[Row], Callable[[Row], Any], str]] = [
     (st.just(REQUEST_ROW), request_of, "requests"),
@@ -243,8 +243,8 @@ def test_no_column_of_another_type_is_believed(
         (2, "dancing", "table requests, row 'r1': its field state holds a value that signoff does not write"),
         (3, 2**80, "table requests, row 'r1': its field opened_at holds a value that signoff does not write"),
         (6, "false", "table requests, row 'r1': its field escalated holds a text where signoff writes a whole number"),
-        (9, '{"approved":"false"}', "table decisions, row 'r1': its field approved holds a text"),
-        (8, '[{"by":7}]', "table votes, row 'r1': its field 0.by holds a whole number"),
+        (10, '{"approved":"false"}', "table decisions, row 'r1': its field approved holds a text"),
+        (9, '[{"by":7}]', "table votes, row 'r1': its field 0.by holds a whole number"),
     ],
 )
 def test_a_request_says_what_is_wrong_with_it(column: int, value: Any, said: str) -> None:

@@ -28,7 +28,7 @@ alter table {s}runs add column colour text not null default 'green';
 -- a note; with a semicolon
 create table {s}more (a text);
 """
-NAMES = ("0001_first", "0002_deliveries", "0003_typed", "0004_answers", "0005_access", "0006_aap")
+NAMES = ("0001_first", "0002_deliveries", "0003_typed", "0004_answers", "0005_access", "0006_aap", "0007_waiter")
 STEPS = list(enumerate(NAMES, start=1))
 """What this version is made of."""
 
@@ -39,7 +39,7 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "migrations"
     shutil.copytree(migration_list.DIRECTORY, directory)
     for dialect in ("sqlite", "postgres"):
-        (directory / f"0007_colour.{dialect}.sql").write_text(NEXT, "utf-8")
+        (directory / f"0008_colour.{dialect}.sql").write_text(NEXT, "utf-8")
     monkeypatch.setattr(migration_list, "DIRECTORY", directory)
     return directory
 
@@ -86,11 +86,11 @@ def backups(path: Path) -> list[Path]:
 def test_an_older_file_is_brought_up_to_date_after_a_backup(path: Path, request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("newer")
     assert seen(SqliteStore(path)) == (samples.request(1), 2)
-    assert sql(path, "select number, name from schema_version") == [*STEPS, (7, "0007_colour")]
+    assert sql(path, "select number, name from schema_version") == [*STEPS, (8, "0008_colour")]
     [copy] = backups(path)
-    assert re.fullmatch(r"signoff\.db\.bak-0006-\d{8}T\d{6}\.\d{6}Z", copy.name)
+    assert re.fullmatch(r"signoff\.db\.bak-0007-\d{8}T\d{6}\.\d{6}Z", copy.name)
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert sql(copy, "select max(number) from schema_version") == [(6,)]
+    assert sql(copy, "select max(number) from schema_version") == [(7,)]
     assert sql(copy, "select id from requests") == [("r0001",)]
     SqliteStore(path).close()
     assert backups(path) == [copy], "once is enough"
@@ -100,35 +100,35 @@ def test_an_older_file_can_be_refused(path: Path, request: pytest.FixtureRequest
     request.getfixturevalue("newer")
     before = path.read_bytes()
     with pytest.raises(
-        SchemaError, match=rf"{path} was created by an older signoff.* version 6, .* needs 7.*signoff db upgrade"
+        SchemaError, match=rf"{path} was created by an older signoff.* version 7, .* needs 8.*signoff db upgrade"
     ):
         open_store(f"sqlite:{path}", upgrade="refuse")
     assert path.read_bytes() == before
     assert backups(path) == []
     done = upgrade(f"sqlite:{path}")
-    assert done == [f"backup: {backups(path)[0]}", "0007_colour"]
+    assert done == [f"backup: {backups(path)[0]}", "0008_colour"]
     assert upgrade(f"sqlite:{path}") == []
     assert seen(open_store(f"sqlite:{path}", upgrade="refuse")) == (samples.request(1), 2)
 
 
 def test_a_newer_file_is_refused(path: Path) -> None:
-    sql(path, "insert into schema_version values (8, '0008_later', '2030-01-01')")
+    sql(path, "insert into schema_version values (9, '0009_later', '2030-01-01')")
     for attempt in (lambda: SqliteStore(path), lambda: upgrade(f"sqlite:{path}")):
         with pytest.raises(
-            SchemaError, match=rf"{path} was created by a newer signoff.* version 8, .* knows 6; upgrade"
+            SchemaError, match=rf"{path} was created by a newer signoff.* version 9, .* knows 7; upgrade"
         ):
             attempt()
     assert backups(path) == []
 
 
 def test_a_step_that_fails_changes_nothing(path: Path, newer: Path) -> None:
-    (newer / "0007_bad.sqlite.sql").write_text("create table good (a text); insert into nowhere values (1);", "utf-8")
+    (newer / "0008_bad.sqlite.sql").write_text("create table good (a text); insert into nowhere values (1);", "utf-8")
     with pytest.raises(StoreError, match="nowhere"):
         SqliteStore(path)
-    assert sql(path, "select max(number) from schema_version") == [(6,)]
+    assert sql(path, "select max(number) from schema_version") == [(7,)]
     assert sql(path, "select count(*) from sqlite_master where name in ('more', 'good')") == [(0,)]
     assert backups(path) == []
-    (newer / "0007_bad.sqlite.sql").unlink()
+    (newer / "0008_bad.sqlite.sql").unlink()
     assert seen(SqliteStore(path)) == (samples.request(1), 2)
 
 
@@ -234,7 +234,7 @@ def test_check_finds_an_event_cut_off(checked: Path) -> None:
 def test_check_finds_another_version(checked: Path, request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("newer")
     [problem] = check(f"sqlite:{checked}")
-    assert "version 6" in problem and "signoff db upgrade" in problem
+    assert "version 7" in problem and "signoff db upgrade" in problem
 
 
 def test_check_makes_nothing(tmp_path: Path) -> None:
@@ -265,19 +265,19 @@ def test_an_older_schema_on_a_server_waits_for_the_command(server: str, request:
     request.getfixturevalue("newer")
     store = PostgresStore(server)
     for attempt in (store.read(lambda tx: tx.record.head()), store.write("x", lambda tx: tx.record.head())):
-        with pytest.raises(SchemaError, match=r"older signoff.* version 6, .* needs 7.*signoff db upgrade"):
+        with pytest.raises(SchemaError, match=r"older signoff.* version 7, .* needs 8.*signoff db upgrade"):
             asyncio.run(attempt)
     store.close()
     assert "signoff db upgrade" in check(server)[0]
-    assert upgrade(server) == ["0007_colour"]
+    assert upgrade(server) == ["0008_colour"]
     assert upgrade(server) == []
     assert seen(PostgresStore(server)) == (samples.request(1), 2)
-    assert ask(server, "select number, name from schema_version order by 1") == [*STEPS, (7, "0007_colour")]
+    assert ask(server, "select number, name from schema_version order by 1") == [*STEPS, (8, "0008_colour")]
 
 
 def test_a_newer_schema_on_a_server_is_refused(server: str) -> None:
     assert check(server) == []
-    ask(server, "insert into schema_version values (8, '0008_later', '2030-01-01')")
+    ask(server, "insert into schema_version values (9, '0009_later', '2030-01-01')")
     with pytest.raises(SchemaError, match="newer signoff"):
         seen(PostgresStore(server))
     with pytest.raises(SchemaError, match="newer signoff"):
@@ -286,12 +286,12 @@ def test_a_newer_schema_on_a_server_is_refused(server: str) -> None:
 
 
 def test_a_step_that_fails_on_a_server_changes_nothing(server: str, newer: Path) -> None:
-    (newer / "0007_bad.postgres.sql").write_text(
+    (newer / "0008_bad.postgres.sql").write_text(
         "create table {s}good (a text); insert into {s}nowhere values (1);", "utf-8"
     )
     with pytest.raises(StoreError, match="nowhere"):
         upgrade(server)
-    assert ask(server, "select max(number) from schema_version") == [(6,)]
+    assert ask(server, "select max(number) from schema_version") == [(7,)]
     assert ask(server, "select to_regclass('more'), to_regclass('good')") == [(None, None)]
 
 

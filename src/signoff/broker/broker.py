@@ -18,7 +18,7 @@ from signoff.broker.access_keys import BrokerAccess
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
 from signoff.broker.comments import BrokerComments, with_comments
-from signoff.broker.deadlines import Deadlines, feed
+from signoff.broker.deadlines import Deadlines, feed, has_no_waiter
 from signoff.broker.entitlements import People
 from signoff.broker.grants import BrokerGrants, check_role, check_terms, remember
 from signoff.broker.journal import Journal
@@ -32,7 +32,17 @@ from signoff.broker.watch import Watch
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
 from signoff.core.inbox_row import Item
-from signoff.core.lifecycle import OPEN, AskedAgain, Assigned, Cancelled, Claimed, Event, OutcomeReported, Voted
+from signoff.core.lifecycle import (
+    OPEN,
+    AskedAgain,
+    Assigned,
+    Awaited,
+    Cancelled,
+    Claimed,
+    Event,
+    OutcomeReported,
+    Voted,
+)
 from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_filter import ListPlace, RequestFilter
@@ -101,12 +111,14 @@ class Broker:
         progress: Sequence[RunProgress] = (),
         policy: Policy | Layers | None = None,
         places: Mapping[str, str] = NOWHERE,
+        waiter: Process | None = None,
     ) -> list[ApprovalRequest]:
         """Store new requests, with the time, the deadline of their rule if it has one, and the progress of their runs.
 
         `policy` is what they were asked under. `places` say where people are asked, by the name of a channel that can
-        read it. A call is asked about once: if a request about the same call exists and was not withdrawn, that one is
-        returned, in whatever state it is.
+        read it. `waiter` is the process without which nobody makes the calls, as in `wait_as`. A call is asked about
+        once: if a request about the same call exists and was not withdrawn, that one is returned, in whatever state it
+        is.
         """
         ledger = self.ledger
 
@@ -119,11 +131,34 @@ class Broker:
             for request in requests:
                 refuse_over(tx, request.run)
                 fresh = stored.opened(ledger.journal, request, now)
+                if waiter is not None:
+                    tx.processes.put(seen(waiter, now))
+                    fresh = fresh.changed_to(waiter=waiter.id)
                 short = self.people.shortage(tx, fresh, now)
                 opened.append(stored.ask(tx, ledger.journal, fresh, now, places, short=short))
             return opened
 
         return await ledger.write("ask", work) if requests or progress else []
+
+    async def wait_as(self, request_id: str, waiter: Process) -> ApprovalRequest:
+        """Record which process waits for the answer and makes the call; return the request.
+
+        Once it is gone, the request is withdrawn. If it may be asked for elsewhere than on its machine, it has to send
+        heartbeats (`beat_for`).
+        """
+
+        def work(tx: Transaction, now: datetime) -> ApprovalRequest:
+            request = stored.found(tx, request_id)
+            tx.processes.put(seen(waiter, now))
+            if request.state not in (State.PENDING, State.APPROVED) or request.waiter == waiter.id:
+                return request
+            return stored.put(tx, request, Awaited(waiter.id), now)
+
+        return await self.ledger.write("wait", work)
+
+    def beat_for(self, process: Process) -> None:
+        """Store a heartbeat of another process, without waiting."""
+        self.ledger.later("beat", lambda tx, now: tx.processes.put(seen(process, now)))
 
     async def get(self, request_id: str) -> ApprovalRequest:
         """Return the request as it stands; raises `UnknownRequest`."""
@@ -200,7 +235,8 @@ class Broker:
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = stored.found(tx, request_id)
-            if request.state is State.PENDING and request.deadline is not None and request.deadline <= now:
+            is_due = request.state is State.PENDING and request.deadline is not None and request.deadline <= now
+            if is_due or has_no_waiter(tx, ledger, request, now):
                 # A request that its deadline parks or escalates is still open, for the people who are asked next.
                 request = feed(tx, ledger, request_id, now) or request
             if request.state is State.PENDING:  # a late answer raises `AlreadySettled` and nothing else
@@ -399,6 +435,11 @@ class Broker:
         """Withdraw requests that are still pending."""
         journal = self.ledger.journal
         self.ledger.later("withdraw", lambda tx, now: stored.withdraw(tx, journal, request_ids, reason, now))
+
+    def abandon(self, request_id: str, token: str, reason: str) -> None:
+        """Withdraw a request whose call will not be made, also if its approval was claimed with this token."""
+        journal = self.ledger.journal
+        self.ledger.later("abandon", lambda tx, now: stored.abandon(tx, journal, request_id, token, reason, now))
 
     # --- time ---
 

@@ -1,4 +1,4 @@
-"""Apply time to requests: deadlines, reminders, escalation, and claims whose process died."""
+"""Apply time to requests: deadlines, reminders, escalation, and the death of processes that wait or hold claims."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 
 from signoff.broker.journal import Journal
 from signoff.broker.ledger import Ledger
-from signoff.broker.requests import found, lose, pause, put
+from signoff.broker.requests import found, lose, pause, put, settle
 from signoff.broker.signatures import Signing
 from signoff.broker.wall_clock import pause_for
 from signoff.core.aap import HOLDER
-from signoff.core.lifecycle import Event, Expired, Reminded
+from signoff.core.lifecycle import Cancelled, Event, Expired, Reminded
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
@@ -19,6 +19,8 @@ from signoff.ports import Transaction
 from signoff.processes import is_alive
 
 EVERY = timedelta(seconds=5)
+GONE = "the client is gone"
+"""Why a request is withdrawn whose waiting process is gone."""
 
 
 class Deadlines:
@@ -29,12 +31,13 @@ class Deadlines:
         self._signing = signing
 
     async def sweep(self) -> list[ApprovalRequest]:
-        """Apply time to what is due; return what changed: expired, escalated, parked, reminded of, or unknown now."""
+        """Apply time; return what changed: expired, escalated, parked, reminded of, withdrawn or unknown."""
         ledger = self._ledger
 
         def look(tx: Transaction, now: datetime) -> list[str]:
-            lost = [one for one, holder in tx.queue.claimed() if _is_gone(tx, holder, ledger.process.id, now)]
-            return [*tx.queue.due(now), *lost]
+            held = (*tx.queue.claimed(), *tx.queue.awaited())
+            lost = [one for one, holder in held if is_gone(tx, holder, ledger.process.id, now)]
+            return list(dict.fromkeys((*tx.queue.due(now), *lost)))
 
         due = await ledger.read(look)
         if not due:
@@ -59,13 +62,15 @@ def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> App
     request, journal = found(tx, request_id), ledger.journal
     if request.state is State.CLAIMED:
         assert request.claim is not None, "a claimed request has a claim"
-        if not _is_gone(tx, request.claim.holder, ledger.process.id, now):
+        if not is_gone(tx, request.claim.holder, ledger.process.id, now):
             return None
         if request.claim.inside:
             return pause(tx, journal, request, now)
         is_elsewhere = request.claim.holder.startswith(HOLDER)
         why = "its agent told no outcome" if is_elsewhere else "the process that ran it is gone"
         return lose(tx, journal, request, why, now)
+    if has_no_waiter(tx, ledger, request, now):
+        return settle(tx, journal, request, Cancelled(GONE), now)
     if request.state is not State.PENDING:
         return None
     event: Event = Expired() if request.deadline is not None and request.deadline <= now else Reminded()
@@ -88,7 +93,14 @@ def _draft(journal: Journal, request: ApprovalRequest, event: Event, now: dateti
     return journal.step(request, "escalated", now, to=needed.role or "", needs=who(needed))
 
 
-def _is_gone(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
+def has_no_waiter(tx: Transaction, ledger: Ledger, request: ApprovalRequest, now: datetime) -> bool:
+    """Whether nobody would make the call any more: the process that waited for the answer is gone."""
+    is_open = request.state in (State.PENDING, State.APPROVED)
+    return is_open and bool(request.waiter) and is_gone(tx, request.waiter, ledger.process.id, now)
+
+
+def is_gone(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
+    """Whether the holder of a claim, or whoever waits for an answer, is gone."""
     if holder.startswith(HOLDER):  # a remote agent: all that is known is what it reports
         row = tx.aap_requests.get(holder.removeprefix(HOLDER))
         return row is None or row.is_silent(now)

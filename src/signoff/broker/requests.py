@@ -141,6 +141,15 @@ def withdraw(tx: Transaction, journal: Journal, request_ids: Sequence[str], reas
             settle(tx, journal, request, Cancelled(reason), now)
 
 
+def abandon(tx: Transaction, journal: Journal, request_id: str, token: str, reason: str, now: datetime) -> None:
+    """Withdraw a request whose call will not be made, also if its approval was claimed with this token."""
+    if tx.requests.get(request_id) is None:
+        return
+    give_back(tx, journal, request_id, token, now)
+    if (request := found(tx, request_id)).state in (State.PENDING, State.APPROVED):
+        settle(tx, journal, request, Cancelled(reason), now)
+
+
 # --- claims ---
 
 

@@ -44,7 +44,9 @@ MOST_SOUND = 256
 
 VEILED = "veiled"
 """Key for the names of the arguments that are placeholders for a secret."""
-CHANGING = frozenset("opened_at deadline escalated state votes decision claim assigned remind_at version".split())
+CHANGING = frozenset(
+    "opened_at deadline escalated state votes decision claim assigned remind_at waiter version".split()
+)
 """Fields of a request that change: a store keeps them in columns of their own, where it can query them."""
 
 

@@ -8,6 +8,7 @@ pending  --expire--> expired | pending (escalated,             --cancel-> cancel
                      parked) | approved (`allow`)                                   --lose-> unknown
 pending  --assign, remind, date, comment--> pending                                 --ask again-> cancelled
 pending  --cancel--> cancelled
+                                         pending, approved --await--> the same (another process waits for it)
                                                       claimed --enter--> claimed (it only waits for inner runs)
                                                       claimed --pause--> approved (claimed again with its inner runs)
                                                       claimed --return--> approved (stopped before the call began)
@@ -73,6 +74,13 @@ class Assigned:
     """Somebody took the request, to work on the answer. An empty name releases it."""
 
     to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """Another process waits for the answer from now on, and makes the call."""
+
+    waiter: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +168,7 @@ Event: TypeAlias = (
     | Reminded
     | Dated
     | Assigned
+    | Awaited
     | Commented
     | Cancelled
     | Claimed
@@ -253,8 +262,7 @@ def _expire(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRe
 
 def _cancel(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Cancelled)
-    by = request.decision.by if request.decision else None
-    moot = ApprovalDecision(approved=False, note=event.reason, ending=Ending.CANCELLED, by=by, at=now)
+    moot = ApprovalDecision(approved=False, note=event.reason, ending=Ending.CANCELLED, at=now)
     return request.changed_to(state=State.CANCELLED, decision=moot)
 
 
@@ -279,6 +287,11 @@ def _date(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequ
 def _assign(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     assert isinstance(event, Assigned)
     return request.changed_to(assigned=event.to)
+
+
+def _await(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
+    assert isinstance(event, Awaited)
+    return request.changed_to(waiter=event.waiter)
 
 
 def _comment(request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
@@ -370,9 +383,11 @@ TABLE: Mapping[tuple[State, type[Event]], Callable[[ApprovalRequest, Event, date
     (State.PENDING, Reminded): _remind,
     (State.PENDING, Dated): _date,
     (State.PENDING, Assigned): _assign,
+    (State.PENDING, Awaited): _await,
     (State.PENDING, Commented): _comment,
     (State.PENDING, Cancelled): _cancel,
     (State.APPROVED, Cancelled): _cancel,
+    (State.APPROVED, Awaited): _await,
     (State.APPROVED, Claimed): _claim,
     (State.APPROVED, HandedOver): _hand_over,
     (State.CLAIMED, Succeeded): _succeed,

@@ -137,6 +137,9 @@ class ApprovalRequest:
     assigned: str = ""
     """Who is working on the answer, so that nobody else starts."""
     remind_at: datetime | None = None
+    waiter: str = ""
+    """Id of the process that waits for the answer, and without which nobody makes the call: once it is gone, the
+    request is withdrawn. Empty: the request stays without it, as that of a run, which can be resumed."""
     comments: tuple[Comment, ...] = ()
     """Comments in order, if the request was loaded to be shown. A store keeps them separately."""
     shortage: str = ""

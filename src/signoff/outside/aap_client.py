@@ -98,9 +98,10 @@ class AapClient:
         if found.status is not AapStatus.APPROVED or not found.is_consumed:
             raise self._failure("it does not say that the approval was used")
 
-    async def report(self, request: str, *, failed: bool) -> None:
+    async def report(self, request: str, *, failed: bool, note: str = "") -> None:
         """Report the outcome of a call."""
-        await self._answer("POST", f"/{request}/outcome", {"status": "failed" if failed else "succeeded"})
+        outcome = {"status": "failed" if failed else "succeeded", **({"note": note} if note else {})}
+        await self._answer("POST", f"/{request}/outcome", outcome)
 
     def _read(self, answer: Mapping[str, Any], request: str = "", *, call: str) -> AapReply:
         decision = answer.get("decision")

@@ -31,7 +31,8 @@ class OutsideCall:
     call_id: str
     """The id of the call in the conversation. An approval is bound to both, and to the arguments."""
     attempt: str = ""
-    """The id of this attempt, if a program may make the very same call twice concurrently."""
+    """The id of this attempt, if a program may make the very same call twice. It gets its permission again, if it asks
+    again; another attempt does not."""
     tool: str
     args: Mapping[str, Any]
     directory: str
@@ -60,6 +61,11 @@ class OutsideCall:
     def caller(self) -> str:
         """Who makes it, for a log."""
         return f"the agent {' > '.join(self.agents)}" if self.agents else "an agent"
+
+    @property
+    def token(self) -> str:
+        """What its claim is recognised by."""
+        return self.attempt or self.call_id
 
     @property
     def key(self) -> str:

@@ -14,7 +14,10 @@ from datetime import datetime
 from typing import Any
 
 from signoff.broker import Broker, new_id
+from signoff.broker.deadlines import GONE
+from signoff.broker.requests import is_held
 from signoff.broker.switch import check_not_halted
+from signoff.broker.wall_clock import pause_for
 from signoff.core.call import Call
 from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
@@ -52,6 +55,7 @@ from signoff.outside.outside_call import OutsideCall, shape_of
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers
 from signoff.ports import Transaction
+from signoff.processes import BEAT
 
 TIMEOUT = "timeout"
 
@@ -94,6 +98,8 @@ class OutsideGate:
     policy: Layers
     holder: Process | None = None
     """The process that executes the calls, if it is known."""
+    waiter: Process | None = None
+    """The process that is told whether a call may run. When it is gone, its request is withdrawn."""
     mode: ApprovalMode = ApprovalMode.INTERACTIVE
     requester: str = ""
     """The person the agent works for, for rules with `not_by: requester`."""
@@ -136,30 +142,59 @@ class OutsideGate:
         """Decide whether a call may be made now. Waits for people, at most until `until`.
 
         Raises `Halted` during a halt. A request without an answer in time is withdrawn, unless `parks` is set because
-        the program makes the same call again. `asked` is called with the request that is waited for.
+        the program makes the same call again; so it is if this is cancelled, or fails. `asked` is called with the
+        request that is waited for.
         """
+        at_stake = list[str]()
+        is_over = False
+        try:
+            permission = await self._decided(outside, until, parks, asked, at_stake)
+            is_over = True
+            return permission
+        finally:
+            if not is_over and not parks:
+                for request_id in at_stake:
+                    self.broker.abandon(request_id, outside.token, GONE)
+
+    async def _decided(
+        self,
+        outside: OutsideCall,
+        until: datetime | None,
+        parks: bool,
+        asked: Callable[[ApprovalRequest], None] | None,
+        at_stake: list[str],
+    ) -> CallPermission:
+        """See `decide`. `at_stake` gets the ids of the requests that are of no use if this does not return."""
         args: Mapping[str, Any] | None = None
+        waiter = None if parks else self.waiter
         while True:
             seen = await self._look(outside, args)
             step = await self._step(seen)
             match step:
                 case Run(CallStep.APPROVED):
+                    at_stake.append(_known(seen).id)
                     if (permission := await self._claim(outside, seen)) is not None:
                         return permission
                 case Run(why):
                     return self._passed(outside, seen, why)
+                case Refuse(Refusal.SPENT) if (permission := self._claimed_before(outside, seen)) is not None:
+                    return permission
                 case Refuse(why):
                     return self._refused(outside, seen, why)
                 case Ask() if args is None and (edited := _edited_before(seen)) is not None:
                     args = edited
                 case Ask(why):
-                    [request] = await self.broker.open([await self._question(outside, seen, why)], policy=self.policy)
-                    if (settled := await self._waited(request, until, asked)) is None:
+                    question = await self._question(outside, seen, why)
+                    at_stake.append(question.id)
+                    [request] = await self.broker.open([question], policy=self.policy, waiter=waiter)
+                    at_stake.append(request.id)
+                    if (settled := await self._waited(request, until, waiter, asked)) is None:
                         return await self._out_of_time(outside, request, parks)
                     args = _args_of(settled)
                 case Pause():
                     request = _known(seen)
-                    if (settled := await self._waited(request, until, asked)) is None:
+                    at_stake.append(request.id)
+                    if (settled := await self._waited(request, until, waiter, asked)) is None:
                         return await self._out_of_time(outside, request, parks)
                     args = _args_of(settled)
                 case _:
@@ -318,25 +353,37 @@ class OutsideGate:
         self,
         request: ApprovalRequest,
         until: datetime | None,
+        waiter: Process | None,
         asked: Callable[[ApprovalRequest], None] | None,
     ) -> ApprovalRequest | None:
         """Wait until the request is settled, and return it; None on timeout."""
         if request.state not in OPEN:
             return request
+        if waiter is not None and request.waiter != waiter.id:
+            request = await self.broker.wait_as(request.id, waiter)
         if asked is not None:
             asked(request)
-        if until is None:
+        if until is None and waiter is None:
             return await self.broker.wait(request.id)
         import asyncio
 
+        clock = self.broker.clock
         answer = asyncio.ensure_future(self.broker.wait(request.id))
-        timer = asyncio.ensure_future(self.broker.clock.sleep_until(until))
+        timer = asyncio.ensure_future(clock.sleep_until(until)) if until is not None else None
+        beats = asyncio.ensure_future(self._beats(waiter)) if waiter is not None else None
+        others = [one for one in (timer, beats) if one is not None]
         try:
-            await asyncio.wait([answer, timer], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([answer, *others], return_when=asyncio.FIRST_COMPLETED)
             return answer.result() if answer.done() else None
         finally:
-            answer.cancel()
-            timer.cancel()
+            for task in (answer, *others):
+                task.cancel()
+
+    async def _beats(self, waiter: Process) -> None:
+        """Say that the process still waits, for those who look from another machine, until cancelled."""
+        while True:
+            await pause_for(self.broker.clock, BEAT)
+            self.broker.beat_for(waiter)
 
     async def _out_of_time(self, outside: OutsideCall, request: ApprovalRequest, parks: bool) -> CallPermission:
         """Refuse a call that the program no longer waits for. An answer at the same moment counts as too late."""
@@ -358,22 +405,21 @@ class OutsideGate:
         if edited is not None and not self.takes_edits:
             return await self._told_to_edit(outside, request, outside.own(edited))
         try:
-            claimed = await self.broker.claim(request.id, token=outside.attempt or outside.call_id, holder=self.holder)
+            claimed = await self.broker.claim(request.id, token=outside.token, holder=self.holder)
         except AlreadySpent as spent:
             return CallPermission(
                 allowed=False, args=outside.args, by=SIGNOFF, reason=str(spent), request=request.id, spent=True
             )
         except AlreadySettled:
             return None
-        decision = _decision(claimed)
-        return CallPermission(
-            allowed=True,
-            args=outside.args if edited is None else outside.own(edited),
-            edited=edited is not None,
-            by=decided_by(decision),
-            reason=decision.note or approval_text(claimed),
-            request=claimed.id,
-        )
+        return _granted(outside, claimed)
+
+    def _claimed_before(self, outside: OutsideCall, seen: _Pass) -> CallPermission | None:
+        """Return the permission again that this very attempt got before, and whose reply it never heard."""
+        request = _known(seen)
+        is_own = bool(outside.attempt) and is_held(request, outside.attempt)
+        is_own = is_own and request.made_with == seen.call.args_digest
+        return _granted(outside, request) if is_own else None
 
     async def _told_to_edit(
         self, outside: OutsideCall, request: ApprovalRequest, args: Mapping[str, Any]
@@ -439,6 +485,19 @@ def _known(seen: _Pass) -> ApprovalRequest:
 def _decision(request: ApprovalRequest) -> ApprovalDecision:
     assert request.decision is not None, "it was settled"
     return request.decision
+
+
+def _granted(outside: OutsideCall, claimed: ApprovalRequest) -> CallPermission:
+    """Return the permission of a call whose approval was claimed for it."""
+    decision, edited = _decision(claimed), claimed.other_args
+    return CallPermission(
+        allowed=True,
+        args=outside.args if edited is None else outside.own(edited),
+        edited=edited is not None,
+        by=decided_by(decision),
+        reason=decision.note or approval_text(claimed),
+        request=claimed.id,
+    )
 
 
 def _args_of(request: ApprovalRequest) -> Mapping[str, Any] | None:

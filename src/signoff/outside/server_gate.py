@@ -25,6 +25,7 @@ from signoff.ports import Clock
 T = TypeVar("T")
 
 SERVER = "the server"
+UNTOLD = "it did not run: the agent was gone when it was approved"
 AWAY = timedelta(seconds=30)
 """How long a server may be unreachable while people are waited for: it may be restarting."""
 _AGAIN = timedelta(seconds=1)
@@ -56,6 +57,12 @@ class ServerGate:
             answered = asyncio.ensure_future(self._answered(outside, request, gate.broker.clock))
             try:
                 await asyncio.wait([answered, over], return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:  # nobody waits for the answer any more
+                answered.cancel()
+                await asyncio.wait([answered])
+                await self._given_up(outside, request)
+                await self.undelivered(outside)
+                raise
             finally:
                 answered.cancel()  # before the request is withdrawn, so that nothing is consumed for a refused call
             return answered.result() if answered.done() else await self._given_up(outside, request)
@@ -70,6 +77,11 @@ class ServerGate:
         """Report the outcome of a call that ran on the server's approval."""
         if request := self.consumed.take(outside):
             await self.client.report(request, failed=error is not None)
+
+    async def undelivered(self, outside: OutsideCall) -> None:
+        """Report that a call does not run although the server approved it: the agent was gone by then."""
+        if request := self.consumed.take(outside):
+            await self.client.report(request, failed=True, note=UNTOLD)
 
     async def _answered(self, outside: OutsideCall, request: AapReply, clock: Clock) -> CallPermission:
         while request.status is AapStatus.PENDING:

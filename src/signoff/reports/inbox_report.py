@@ -63,7 +63,7 @@ class Page:
     halted: str
     """The stored value of the halt switch; empty while it is off."""
     due: bool
-    """Whether a deadline or reminder has come, or a call is running: sweep, and read again."""
+    """Whether a deadline or reminder has come, or a process runs a call or waits for one: sweep, and read again."""
     deliveries: Mapping[str, Sequence[Delivery]] = field(default_factory=dict[str, "Sequence[Delivery]"])
     """Deliveries by request id; requests that no channel handles are left out."""
     last: str = ""
@@ -77,7 +77,7 @@ class Page:
 
 def page_of(tx: Transaction, at: datetime, view: View) -> Page:
     """Return the oldest pending requests: all, or those for one person."""
-    due = bool(tx.queue.due(at) or tx.queue.claimed())
+    due = bool(tx.queue.due(at) or tx.queue.claimed() or tx.queue.awaited())
     halted, limit, me, roles = tx.settings.get(HALTED) or "", view.limit, view.me, view.roles
     before = tx.requests.get(view.after) if view.after else None
     after = place_of(before) if before is not None else None

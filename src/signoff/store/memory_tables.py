@@ -50,6 +50,7 @@ class MemoryRequests:
         self._waiting: list[_Place] = []
         self._moments: dict[str, datetime] = {}
         self._holders: dict[str, str] = {}
+        self._waiters: dict[str, str] = {}
         self._newest: dict[str, str] = {}
         self._of_conversation: dict[str, dict[str, None]] = {}
         self._of_run: dict[str, dict[str, None]] = {}
@@ -96,6 +97,7 @@ class MemoryRequests:
             del self._waiting[bisect_right(self._waiting, self._places[request.id]) - 1]
         self._moments.pop(request.id, None)
         self._holders.pop(request.id, None)
+        self._waiters.pop(request.id, None)
         if request.call is not None and request.call.conversation_id:
             self._of_conversation[request.call.conversation_id].pop(request.id)
         if request.run:
@@ -112,6 +114,8 @@ class MemoryRequests:
                 self._moments[request.id] = min(moments)
         elif request.state is State.CLAIMED and request.claim is not None:
             self._holders[request.id] = request.claim.holder
+        if request.waiter and request.state in (State.PENDING, State.APPROVED):
+            self._waiters[request.id] = request.waiter
         if request.call is not None and request.call.conversation_id:
             self._of_conversation.setdefault(request.call.conversation_id, {})[request.id] = None
         if request.run:
@@ -190,6 +194,9 @@ class MemoryRequests:
 
     def claimed(self) -> Sequence[tuple[str, str]]:
         return list(self._holders.items())
+
+    def awaited(self) -> Sequence[tuple[str, str]]:
+        return list(self._waiters.items())
 
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
         return sorted(one for one in self._all if one.startswith(prefix))[:limit]

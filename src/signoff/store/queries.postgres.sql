@@ -1,7 +1,7 @@
 -- Queries that are written differently for PostgreSQL.
 
 -- name: whole_request
-select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalated, r.assigned,
+select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalated, r.assigned, r.waiter,
        case when r.votes > 0 then (
          select '[' || string_agg(v.vote, ',' order by v.place) || ']' from {s}votes v where v.request = r.id
        ) end,

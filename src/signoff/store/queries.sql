@@ -92,13 +92,14 @@ select id from {s}requests where run <> '' and run = ? and opened_at = ? order b
 
 -- name: add_request
 insert into {s}requests (id, version, state, opened_at, deadline, remind_at, escalated, assigned, votes, role,
-                         quorum, answer, title, tool, worker, run, conversation, call_key, target, memory_key, question)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                         quorum, answer, waiter, title, tool, worker, run, conversation, call_key, target, memory_key,
+                         question)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: put_request
 update {s}requests
 set version = ?, state = ?, opened_at = ?, deadline = ?, remind_at = ?, escalated = ?, assigned = ?, votes = ?, role = ?,
-    quorum = ?, answer = ?
+    quorum = ?, answer = ?, waiter = ?
 where id = ?
 
 -- name: put_question
@@ -209,6 +210,9 @@ select r.id, c.holder
 from {s}requests r join {s}claims c on c.request = r.id
 where r.state = 'claimed'
 order by r.nr
+
+-- name: awaited
+select id, waiter from {s}requests where waiter <> '' and state in ('pending', 'approved') order by nr
 
 -- name: keep_result
 insert into {s}results (request, result) values (?, ?)

@@ -1,7 +1,7 @@
 -- Queries that are written differently for SQLite.
 
 -- name: whole_request
-select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalated, r.assigned,
+select r.id, r.version, r.state, r.opened_at, r.deadline, r.remind_at, r.escalated, r.assigned, r.waiter,
        case when r.votes > 0 then (
          select '[' || group_concat(v.vote, ',') || ']'
          from (select vote from votes where request = r.id order by place) v

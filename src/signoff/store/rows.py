@@ -155,6 +155,7 @@ def changing_columns(request: ApprovalRequest) -> tuple[Any, ...]:
         kept(request.requirement.role or ""),
         request.requirement.quorum,
         request.answer,
+        kept(request.waiter),
     )
 
 
@@ -186,7 +187,9 @@ def like_columns(call: Call) -> tuple[str, str, str]:
 
 
 def _request(row: Row) -> ApprovalRequest:
-    _, version, state, opened_at, deadline, remind_at, escalated, assigned, votes, decision, claim, question = row
+    _, version, state, opened_at, deadline, remind_at, escalated, assigned, waiter, votes, decision, claim, question = (
+        row
+    )
     changing = {
         "version": version,
         "state": State(state),
@@ -195,6 +198,7 @@ def _request(row: Row) -> ApprovalRequest:
         "remind_at": moment(remind_at),
         "escalated": bool(escalated),
         "assigned": told(assigned),
+        "waiter": told(waiter),
         "votes": _votes(votes) if votes is not None else (),
         "decision": _decision(decision) if decision is not None else None,
         "claim": load_claim(claim) if claim is not None else None,
@@ -213,6 +217,7 @@ request_of = _RowReader(
         "remind_at": datetime | None,
         "escalated": bool,
         "assigned": str,
+        "waiter": str,
         "votes": str | None,
         "decision": str | None,
         "claim": str | None,

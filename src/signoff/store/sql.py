@@ -304,6 +304,9 @@ class SqlQueue:
     def claimed(self) -> Sequence[tuple[str, str]]:
         return [(request, told(holder)) for request, holder in self._sql.rows("claimed")]
 
+    def awaited(self) -> Sequence[tuple[str, str]]:
+        return [(request, told(waiter)) for request, waiter in self._sql.rows("awaited")]
+
 
 class SqlListings:
     """See `signoff.ports.Listings`."""

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from signoff.broker.deadlines import GONE
 from signoff.core.strict_json import MOST_BYTES, read_object
 from signoff.errors import WrongUse
 from signoff.outside.coding_agents import AGENTS, CodingAgent, HookEvent, HookMoment, HookReply
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
     from signoff.outside.server_gate import ServerGate
 
 T = TypeVar("T")
+Gone: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
+"""Waits until the agent no longer waits for the answer."""
 
+LOOKS_EVERY = 0.5
+"""How often, in seconds, a process that answers its own hook looks whether the agent still waits for it."""
 LARGEST_EVENT = 16 * MOST_BYTES
 """Maximum size of an event, which may hold a long tool result. A call to be decided has a lower limit."""
 
@@ -46,6 +52,8 @@ class HookOptions:
     """The file with the credential for that server."""
     caller: int = 0
     """The process that was started as the hook; 0: this one."""
+    attempt: str = ""
+    """A random id of that process; empty: it cannot be recognised if it asks twice."""
 
     @classmethod
     def given(cls, given: Mapping[str, Any]) -> HookOptions:
@@ -58,11 +66,21 @@ class HookOptions:
             server=str(given["server"]),
             token_file=str(given["token-file"]),
             caller=int(given["caller"]),
+            attempt=str(given["attempt"]),
         )
 
 
-def answer_hook(text: bytes, options: HookOptions, environment: Mapping[str, str] | None = None) -> HookReply:
-    """Return what a hook has to print for an event. If it raises, the call must not run."""
+def answer_hook(
+    text: bytes,
+    options: HookOptions,
+    environment: Mapping[str, str] | None = None,
+    *,
+    client: Callable[[], None] | None = None,
+) -> HookReply:
+    """Return what a hook has to print for an event. If it raises, the call must not run.
+
+    `client` raises once the agent no longer waits for the answer.
+    """
     desk = HookDesk()
     try:
         question = desk.read(text, options, os.environ if environment is None else environment)
@@ -72,7 +90,7 @@ def answer_hook(text: bytes, options: HookOptions, environment: Mapping[str, str
             return reply
         import asyncio  # a slow import, as long as all before it, which calls decided by policy do not need
 
-        return asyncio.run(question.answer())
+        return asyncio.run(question.answer(partial(_left, client) if client is not None else None))
     except Exception as error:
         return _after_the_call(text, options, error)
     finally:
@@ -102,8 +120,40 @@ class HookQuestion:
         permission = _result(self.gate.at_once(self.call))
         return self.host.reply(self.event, permission) if permission is not None else None
 
-    async def answer(self) -> HookReply:
-        """Wait for the answer and return it."""
+    async def answer(self, gone: Gone | None = None) -> HookReply:
+        """Wait for the answer and return it.
+
+        When `gone` ends first, nobody waits for it any more: the request is withdrawn, and this raises. The outcome of
+        a call is recorded nevertheless.
+        """
+        import asyncio
+
+        answer = asyncio.ensure_future(self._answer())
+        left = asyncio.ensure_future(gone()) if gone is not None else None
+        try:
+            if left is not None and self.event.moment is not HookMoment.AFTER:
+                await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
+                if not answer.done():
+                    answer.cancel()
+                    await asyncio.wait((answer,))
+                    left.result()
+                    raise WrongUse(GONE)
+            return await answer
+        finally:
+            answer.cancel()
+            if left is not None:
+                left.cancel()
+
+    async def undelivered(self) -> None:
+        """Take back the permission for a call that was not told: the call does not run."""
+        if self.server is not None:
+            await self.server.undelivered(self.call)
+            return
+        request = await self.gate.broker.about(self.call.key)
+        if request is not None:
+            self.gate.broker.abandon(request.id, self.call.token, GONE)
+
+    async def _answer(self) -> HookReply:
         if self.server is not None:
             if self.event.moment is HookMoment.AFTER:
                 await self.server.report(self.call, error=self.event.error)
@@ -122,14 +172,20 @@ class HookDesk:
     def __init__(self) -> None:
         self._desk = OutsideDesk()
 
-    async def answer(self, text: bytes, options: HookOptions, environment: Mapping[str, str]) -> HookReply:
-        """See `answer_hook`."""
+    async def answer(
+        self,
+        text: bytes,
+        options: HookOptions,
+        environment: Mapping[str, str],
+        gone: Gone | None = None,
+    ) -> HookReply:
+        """See `answer_hook`. `gone` ends once nobody waits for the answer any more."""
         import asyncio  # as above
 
         try:
             # In a thread: it reads files, git's among them, while other hooks wait for their answers.
             question = await asyncio.to_thread(self.read, text, options, environment)
-            return await question.answer() if question is not None else HookReply()
+            return await question.answer(gone) if question is not None else HookReply()
         except Exception as error:
             return _after_the_call(text, options, error)
 
@@ -158,7 +214,8 @@ class HookDesk:
             )
 
         made = gate()
-        call = looked_around(event.call, made.root) if event.moment is not HookMoment.AFTER else event.call
+        call = replace(event.call, attempt=options.attempt)
+        call = looked_around(call, made.root) if event.moment is not HookMoment.AFTER else call
         return HookQuestion(host, event, call, made, options.patience, _server(options, gate))
 
     def close(self) -> None:
@@ -198,6 +255,28 @@ def _after_the_call(text: bytes, options: HookOptions, error: Exception) -> Hook
     if event is None or event.moment is not HookMoment.AFTER:
         raise error
     return HookReply(err=f"signoff: the call ran, but its outcome could not be recorded: {error}\n")
+
+
+def undelivered(text: bytes, options: HookOptions) -> None:
+    """Take back the permission that a hook could not tell its agent, so that it is no call with an unknown outcome."""
+    import asyncio
+
+    desk = HookDesk()
+    try:
+        question = desk.read(text, options, os.environ)
+        if question is not None and question.event.moment is not HookMoment.AFTER:
+            asyncio.run(question.undelivered())
+    finally:
+        desk.close()
+
+
+async def _left(check: Callable[[], None]) -> None:
+    """Raise what `check` raises, once it does."""
+    import asyncio
+
+    while True:
+        check()
+        await asyncio.sleep(LOOKS_EVERY)
 
 
 def _result(work: Coroutine[Any, Any, T]) -> T:

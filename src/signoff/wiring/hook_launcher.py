@@ -10,6 +10,10 @@ import os
 import signal
 import sys
 
+TYPE_CHECKING = False  # importing `typing` would take longer than all else here
+if TYPE_CHECKING:
+    import socket
+
 BLOCKED = 2
 MOST_BYTES = 16 * 1024 * 1024
 """Maximum size of an event, which may hold a long tool result. A call to be decided has a lower limit."""
@@ -17,6 +21,44 @@ LONGEST = 3600.0
 """Timeout in seconds after which this process refuses the call, whatever it is doing."""
 GRACE = 10.0
 """How many seconds later it is ended from outside of Python. The agent waits longer still."""
+LOOKS_EVERY = 0.5
+"""How often, in seconds, this process looks whether the agent still waits for it."""
+
+
+class ClientGone(Exception):
+    """The agent no longer waits for the answer, so the call is not made."""
+
+
+class Client:
+    """The agent that started this process and reads its answer.
+
+    An agent that is interrupted ends its hook with a signal; one that is killed leaves an output that nobody reads, or
+    another parent.
+    """
+
+    def __init__(self) -> None:
+        """From here on, signals are noted and no longer end this process."""
+        self._parent = os.getppid()
+        self._signal = 0
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: object) -> None:
+        self._signal = number
+
+    def check(self) -> None:
+        """Raise `ClientGone` if it is gone."""
+        if self._signal:
+            raise ClientGone(f"the agent ended this hook ({signal.Signals(self._signal).name})")
+        if os.getppid() != self._parent:
+            raise ClientGone("the agent that started this hook is gone")
+        import select
+
+        output = select.poll()
+        output.register(1, 0)  # nothing but errors: nobody can read it any more
+        if output.poll(0):
+            raise ClientGone("nobody reads the answer of this hook any more")
 
 
 def main(arguments: "list[str]") -> int:
@@ -25,6 +67,8 @@ def main(arguments: "list[str]") -> int:
         agent, options = _read(arguments)
         limit = float(options.get("limit", LONGEST))
         _end_after(limit)
+        text = _standard_input()
+        client = Client()
         given: dict[str, str | float] = {
             "agent": agent,
             "project": options.get("project", ""),
@@ -33,13 +77,12 @@ def main(arguments: "list[str]") -> int:
             "token-file": options.get("token-file", ""),
             "patience": max(1.0, limit - min(30.0, limit / 2)),
             "caller": os.getpid(),
+            "attempt": os.urandom(16).hex(),
         }
-        text = _standard_input()
-        reply = _resident(given, text) or _here(given, text)
-        out, err, code = reply
+        out, err, code = _resident(given, text, client) or _here(given, text, client)
         if err:
             _write(2, err)
-        _write(1, out)
+        _deliver(out, given, text, client)
         return code
     except BaseException as error:
         return _refused(error)
@@ -58,11 +101,11 @@ def _end_after(limit: float) -> None:
     faulthandler.dump_traceback_later(limit + GRACE, exit=True, file=os.open(os.devnull, os.O_WRONLY))
 
 
-def _here(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int]":
+def _here(given: "dict[str, str | float]", text: bytes, client: Client) -> "tuple[str, str, int]":
     """Compute the answer in this process, and start the resident helper for the next hook."""
     from signoff.wiring.hook_answer import HookOptions, answer_hook
 
-    reply = answer_hook(text, HookOptions.given(given))
+    reply = answer_hook(text, HookOptions.given(given), client=client.check)
     start_resident()
     return reply.out, reply.err, reply.code
 
@@ -100,8 +143,8 @@ def environment() -> "dict[str, str]":
     }
 
 
-def _resident(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, int] | None":
-    """Return the answer of the resident helper; None if this process has to answer.
+def _resident(given: "dict[str, str | float]", text: bytes, client: Client) -> "tuple[str, str, int] | None":
+    """Return the answer of the resident helper; None if this process has to answer. Raises `ClientGone`.
 
     There may be no helper, or one that may not be asked. If a helper ends in the middle, this process answers too: what
     was decided is on record, and is found there.
@@ -124,14 +167,37 @@ def _resident(given: "dict[str, str | float]", text: bytes) -> "tuple[str, str, 
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
             link.connect(path)
             link.sendall(len(line).to_bytes(4, "big") + line + len(text).to_bytes(4, "big") + text)
-            link.shutdown(socket.SHUT_WR)
+            # The helper takes the end of this connection as the end of this process: nobody waits any more.
+            link.settimeout(LOOKS_EVERY)
             got = b""
-            while part := link.recv(65536):
+            while part := _received(link, client):
                 got += part
         reply = json.loads(got)
         return str(reply["out"]), str(reply["err"]), int(reply["code"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _received(link: "socket.socket", client: Client) -> bytes:
+    """Return the next part of the answer, b"" at its end. Raises `ClientGone`."""
+    while True:
+        try:
+            return link.recv(65536)
+        except TimeoutError:
+            client.check()
+
+
+def _deliver(out: str, given: "dict[str, str | float]", text: bytes, client: Client) -> None:
+    """Write the answer. If nobody can have read it, the call does not run, and an approval is not used up by it."""
+    try:
+        if out:
+            client.check()
+        _write(1, out)
+    except (OSError, ClientGone):
+        from signoff.wiring.hook_answer import HookOptions, undelivered
+
+        undelivered(text, HookOptions.given(given))
+        raise
 
 
 def _read(arguments: "list[str]") -> "tuple[str, dict[str, str]]":

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from signoff.wiring import hook_launcher
-from signoff.wiring.hook_answer import HookDesk, HookOptions
+from signoff.wiring.hook_answer import Gone, HookDesk, HookOptions
 
 IDLE = 600.0
 """Idle timeout in seconds after which it ends."""
@@ -67,7 +67,9 @@ class HookResident:
             if head["stamp"] != self._stamp or head["environment"] != self._environment:
                 self._over.set()  # other code or environment: this helper is outdated
                 return
-            writer.write(json.dumps(await self._answer(head, text)).encode())
+            # Anything that the hook sends now can only be the end of its connection, and of its process.
+            answer = await self._answer(head, text, lambda: reader.read(1))
+            writer.write(json.dumps(answer).encode())
             await writer.drain()
         except (OSError, ValueError, KeyError, asyncio.IncompleteReadError):
             pass  # no answer: the hook decides itself
@@ -75,10 +77,10 @@ class HookResident:
             self._busy -= 1
             writer.close()
 
-    async def _answer(self, head: Mapping[str, Any], text: bytes) -> dict[str, Any]:
+    async def _answer(self, head: Mapping[str, Any], text: bytes, gone: Gone) -> dict[str, Any]:
         """Return the reply. An error becomes a refusal with the launcher's text."""
         try:
-            reply = await self._desk.answer(text, HookOptions.given(head["given"]), head["projects"])
+            reply = await self._desk.answer(text, HookOptions.given(head["given"]), head["projects"], gone)
             return {"out": reply.out, "err": reply.err, "code": reply.code}
         except Exception as error:
             return {"out": "", "err": hook_launcher.refusal_text(error), "code": hook_launcher.BLOCKED}

@@ -13,6 +13,7 @@ from signoff.file_stamp import Followed, file_stamp
 from signoff.outside.agent_process import agent_process
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
+from signoff.processes import other_process
 from signoff.wiring.followed_settings import FollowedSettings
 from signoff.wiring.project import requester_of, roles_of, settings_for
 from signoff.wiring.project_trust import is_trusted
@@ -73,6 +74,7 @@ class OutsideDesk:
             broker=broker,
             policy=Layers((*settings.layers, *_own_rules(settings, toolset))),
             holder=agent_process(caller, broker.clock.now()) if caller is not None else None,
+            waiter=other_process(caller, broker.clock.now()) if caller is not None else None,
             requester=requester_of(None, settings),
             secrets=secrets,
             takes_edits=takes_edits,
