@@ -1,8 +1,8 @@
-"""Draws the command lines of `lines.jsonl` from source packages of well-known projects: `python -m benchmarks.everyday.draw`.
+"""Draws the command lines of `lines.jsonl` from source packages: `python -m benchmarks.everyday.draw`.
 
 `sources.toml` names the packages, their versions and the sums of their files, and the seed. The packages come from the
-index that pip uses here, or from npm. The same packages give the same lines in the same order; which of them change
-something is told in `kinds.tsv`, by hand.
+index that pip uses here, or from npm. The same packages give the same lines in the same order; what each of them does
+is told in `kinds.tsv`, by hand.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import tempfile
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urljoin
@@ -50,12 +51,10 @@ def main() -> None:
     for source in plan["source"]:
         for found in _drawn(source, plan["seed"], source.get("most", plan["most"])):
             every.setdefault(found.line, found)
-    chosen = sorted(every.values(), key=lambda found: (found.project, found.file, found.line))
-    random.Random(plan["seed"]).shuffle(chosen)
-    kept = sorted(chosen[: plan["lines"]], key=lambda found: (found.project, found.file, found.line))
+    kept = sorted(every.values(), key=lambda found: (found.project, found.file, found.line))
     rows = ({"id": found.id, **found._asdict()} for found in kept)
     LINES.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    print(f"{len(kept)} of {len(every)} lines of {len({found.project for found in kept})} projects")
+    print(f"{len(kept)} lines of {len({found.project for found in kept})} projects")
 
 
 def _drawn(source: dict[str, Any], seed: int, most: int) -> list[Found]:
@@ -68,19 +67,43 @@ def _drawn(source: dict[str, Any], seed: int, most: int) -> list[Found]:
     found: list[Found] = []
     for each in shuffled:
         word = each.line.split(maxsplit=1)[0]
-        if with_word[word] < source.get("most_of_word", 3):
+        told = word == "echo" and each.file.endswith("akefile")  # the help of a Makefile
+        if with_word[word] < (2 if told else source.get("most_of_word", 3)):
             with_word[word] += 1
             found.append(each)
     return found[:most]
 
 
+NOT_TYPED = re.compile(
+    r"""
+      [#%><@-]|//|[*+]\W|[├└│^"'(]|_{3}|\[(?!\[?\ )          # comments, lists, trees, what another program prints
+    | \{\s*["}]|\d+\W|HTTP/\d|[a-z+]+://|\S+:(\s|$)         # JSON, times and versions, answers of servers, keys of YAML
+    | [A-Z][a-z]+\b(?![=/])|[A-Z]+$|[\w.[\]-]+\ :?=\ |.*\ ===\   # sentences and settings
+    | [A-Za-z]:\\|\$env:|.*\\Scripts\\|set\ \w+=|set\ -x\ \w+\ |(py|choco|where|autoload)\   # for another shell
+    """,
+    re.VERBOSE,
+)
+LEFT_OPEN = re.compile(
+    r"\$\{\{|\{posargs|\{env|\{tox|\{\[|\{toxinidir|\x00|<[A-Za-z]([\w /.-]*\w)?>|"
+    r"(^|\s)\.\.\.(\s|$)|\s\[-?[A-Za-z ]+(\.{3})?[]|]"
+)
+"""What another program, or who reads it, has to fill in."""
+
+
 def _is_one(line: str) -> bool:
-    """Whether it is a line as it would be typed, and nothing is left to be filled in by another program."""
-    if not line or len(line) > LONGEST or line.startswith(("#", "%", ">>>", "[", "<")):
+    """Whether it is a line as it would be typed: whole, and with nothing left to be filled in."""
+    if not line or len(line) > LONGEST or not line.isascii() or line.endswith("\\"):
         return False
-    if re.search(r"\$\{\{|\{posargs|\{env|\{tox|\{\[|\{toxinidir|<[A-Za-z][\w -]*>|\x00", line):
+    if NOT_TYPED.match(line) or LEFT_OPEN.search(line):
         return False
-    return subprocess.run(["bash", "-n"], input=line.encode(), capture_output=True, check=False).returncode == 0
+    return _is_whole(line)
+
+
+@cache
+def _is_whole(text: str) -> bool:
+    """Whether the shell would run it now, instead of waiting for more."""
+    read = subprocess.run(["bash", "-n"], input=text.encode(), capture_output=True, check=False)
+    return read.returncode == 0 and b"here-document" not in read.stderr
 
 
 # ------------------------------------------------------------------------------------------- packages
@@ -154,7 +177,11 @@ def _of_tox(text: str) -> Iterator[str]:
         inside = bool(begins) or (inside and line[:1] in (" ", "\t"))
         if inside:
             line = begins[1] if begins else line
-            yield re.sub(r"\{posargs(:[^{}]*)?\}", lambda words: (words[1] or ":")[1:], re.sub(r"^[\w,!-]+: ", "", line.strip()).lstrip("-! "))
+            yield re.sub(
+                r"\{posargs(:[^{}]*)?\}",
+                lambda words: (words[1] or ":")[1:],
+                re.sub(r"^[\w,!-]+: ", "", line.strip()).lstrip("-! "),
+            )
 
 
 def _of_npm(text: str) -> Iterator[str]:
@@ -165,37 +192,63 @@ def _of_npm(text: str) -> Iterator[str]:
     yield from (script for script in (known.get("scripts") or {}).values() if isinstance(script, str))
 
 
+PROMPT = re.compile(r"(?:\([\w.-]+\) ?)?(?:[\w.-]+@[\w.-]+:[^ $%#]*[$%#]|[a-z]*[$%]) (.+)$", re.DOTALL)
+
+
 def _of_guide(text: str) -> Iterator[str]:
     """What stands behind a prompt, and the blocks that say they are for a shell."""
     block: list[str] | None = None
-    fence, depth = "", 0
-    for line in text.splitlines():
+    fence, language, depth = "", "", 0
+    for line in _joined(text.splitlines()):
         bare = line.strip()
         if block is None:
-            opened = re.match(r"(`{3,}|~{3,})\s*\{?\.?(console|bash|shell|sh|shell-session)\b", bare)
-            directive = re.match(r"\.\. (code-block|sourcecode|code):: *(console|bash|shell|sh)$", bare)
-            if opened or directive:
+            opened = re.match(r"(`{3,}|~{3,})\s*\{?\.?([\w-]*)", bare)
+            directive = re.match(r"\.\. (code-block|sourcecode|code):: *([\w-]+)$", bare)
+            if begun := opened or directive:
                 block, fence, depth = [], opened[1] if opened else "", len(line) - len(line.lstrip())
-            elif prompt := re.match(r"\s+(?:\$|\.\.\.\\>) (.+)$", line):
+                language = begun[2]
+            elif line[:1].isspace() and (prompt := PROMPT.match(bare)):
                 yield prompt[1]
             continue
         ended = bare.startswith(fence) if fence else bool(bare) and len(line) - len(line.lstrip()) <= depth
         if not ended:
             block.append(bare)
             continue
-        yield from _of_block(block)
+        yield from _of_block(block, language)
         block = None
-    yield from _of_block(block or [])
+    yield from _of_block(block or [], language)
 
 
-def _of_block(block: list[str]) -> Iterator[str]:
-    prompted = [line[2:] for line in _joined(block) if line.startswith("$ ")]
-    yield from prompted or _commands(line for line in block if not line.startswith(":"))
+def _of_block(block: list[str], language: str) -> Iterator[str]:
+    """Where one line has a prompt, and in a session, all others are what programs print."""
+    prompted = [prompt[1] for line in block if (prompt := PROMPT.match(line))]
+    if language in ("bash", "shell", "sh") and not prompted:
+        yield from _commands(line for line in block if not line.startswith(":"))
+    elif language in ("bash", "shell", "sh", "console", "shell-session", "text", "none", ""):
+        yield from prompted
 
 
 def _of_examples(text: str) -> Iterator[str]:
     """The blocks that stand four columns in, as Markdown has them."""
-    yield from _commands(line[4:] for line in text.splitlines() if line.startswith("    ") and line[4:5] != " ")
+    for block in re.findall(r"(?:^ {4}\S.*\n+)+", text, re.MULTILINE):
+        yield from _of_block([line[4:] for line in _joined(block.splitlines())], "sh")
+
+
+EVERYDAY = (
+    "awk basename cal cat chmod column comm cp curl cut date df diff dig dirname docker du echo egrep env expr file "
+    "find free git grep groups head host hostname id join jobs journalctl kill less ln ls lsof md5sum mkdir mv netstat "
+    "nl nslookup od paste pgrep ping printf ps pstree pwd readlink realpath rm rsync sed seq sha256sum sort ss stat "
+    "strings systemctl tac tail tar tee time top touch tr tree type uname uniq unzip uptime vmstat w wc wget whereis "
+    "which who whoami xargs zcat zip"
+).split()
+
+
+def _of_handbook(text: str) -> Iterator[str]:
+    """The examples of a page about a program, without what they say in another language."""
+    for line in _of_guide(text):
+        typed = re.sub(r"\s+#\s.*[^\x00-\x7f].*$", "", line)
+        if typed.split(maxsplit=1)[:1] and typed.split(maxsplit=1)[0] in EVERYDAY:
+            yield typed
 
 
 def _of_manual(text: str) -> Iterator[str]:
@@ -203,7 +256,7 @@ def _of_manual(text: str) -> Iterator[str]:
     for line in text.splitlines():
         bare = re.sub(r"\\f[BIRP]|\\&|\\fB|\\f\(CW", "", line).replace("\\-", "-").replace("\\e", "\\")
         bare = bare.replace("\\(aq", "'").replace("\\(dq", '"').replace("\\.", ".").replace("\\'", "'")
-        if prompt := re.match(r"\s*\$ (.+)$", bare):
+        if prompt := PROMPT.match(bare.strip()):
             yield prompt[1]
 
 
@@ -213,7 +266,11 @@ READERS = (
     (r"(^|/)tox\.ini$", _of_tox),
     (r"^(\./)?package\.json$", _of_npm),
     (r"^eg/examples/[^/]+\.md$", _of_examples),
-    (r"(?i)(^|/)(contributing|readme|develop)[^/]*\.(md|rst|txt)$|^(docs?|documentation)/.*\.(md|rst|txt)$", _of_guide),
+    (rf"^command/({'|'.join(EVERYDAY)})\.md$", _of_handbook),
+    (
+        r"(?i)^(guide|faq)\.md$|(^|/)(contributing|readme|develop)[^/]*\.(md|rst|txt)$|^(docs?|documentation)/.*\.(md|rst|txt)$",
+        _of_guide,
+    ),
     (r"(^|/)man/.*\.[1-8]$|(^|/)[a-z-]+\.1$", _of_manual),
 )
 
@@ -237,8 +294,7 @@ def _commands(lines: Iterable[str]) -> Iterator[str]:
             continue
         held.append(line)
         text = "\n".join(held)
-        read = subprocess.run(["bash", "-n"], input=text.encode(), capture_output=True, check=False)
-        if read.returncode == 0 and b"here-document" not in read.stderr:
+        if _is_whole(text):
             yield text
             held = []
 
