@@ -27,8 +27,8 @@ from urllib.request import Request, urlopen
 
 import yaml
 
-HERE = Path(__file__).parent
-LINES = HERE / "lines.jsonl"
+from benchmarks.everyday.lines import LINES, SOURCES, id_of
+
 LONGEST = 400
 """Characters: what is longer is a program in a text, and not a line that somebody types."""
 
@@ -40,20 +40,16 @@ class Found(NamedTuple):
     project: str
     file: str
 
-    @property
-    def id(self) -> str:
-        return hashlib.sha256(self.line.encode()).hexdigest()[:12]
-
 
 def main() -> None:
-    plan = tomllib.loads((HERE / "sources.toml").read_text())
+    plan = tomllib.loads(SOURCES.read_text(encoding="utf-8"))
     every: dict[str, Found] = {}
     for source in plan["source"]:
         for found in _drawn(source, plan["seed"], source.get("most", plan["most"])):
             every.setdefault(found.line, found)
     kept = sorted(every.values(), key=lambda found: (found.project, found.file, found.line))
-    rows = ({"id": found.id, **found._asdict()} for found in kept)
-    LINES.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    rows = ({"id": id_of(found.line), **found._asdict()} for found in kept)
+    LINES.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     print(f"{len(kept)} lines of {len({found.project for found in kept})} projects")
 
 
@@ -74,6 +70,8 @@ def _drawn(source: dict[str, Any], seed: int, most: int) -> list[Found]:
     return found[:most]
 
 
+OTHERS = re.compile(r"(^|/)(subprojects|vendor|vendored-\w+|external|node_modules|third-?party|_core/src)/")
+"""What a package brings along of other projects, under their own licences."""
 NOT_TYPED = re.compile(
     r"""
       [#%><@-]|//|[*+]\W|[├└│^"'(]|_{3}|\[(?!\[?\ )          # comments, lists, trees, what another program prints
@@ -143,7 +141,7 @@ def _lines(project: str, package: tarfile.TarFile) -> Iterator[Found]:
     for member in sorted(package.getmembers(), key=lambda member: member.name):
         path = member.name.split("/", 1)[-1]
         reader = next((reader for pattern, reader in READERS if re.search(pattern, path)), None)
-        if reader is None or not member.isfile() or re.search(r"(^|/)(subprojects|vendor|external)/", path):
+        if reader is None or not member.isfile() or OTHERS.search(path):
             continue
         opened = package.extractfile(member)
         text = opened.read().decode(errors="replace") if opened else ""
