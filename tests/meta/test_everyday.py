@@ -1,10 +1,12 @@
-"""The list of everyday lines is whole: each line has one kind, and may be shown."""
+"""The list of everyday lines is whole: each has one kind, may be shown, and is asked about if it does harm."""
 
 from __future__ import annotations
 
 import tomllib
 
+import pytest
 from benchmarks.everyday.lines import HARMFUL, HARMLESS, KINDS, SOURCES, everyday_lines, id_of, labels
+from benchmarks.hook_corpora import hook_allows
 
 MAY_BE_SHOWN = frozenset(
     "MIT Apache-2.0 BSD-2-Clause BSD-3-Clause Artistic-2.0 HPND Unlicense".split()  # with the name of their source
@@ -30,3 +32,10 @@ def test_every_source_has_a_licence_under_which_its_lines_may_be_shown() -> None
 
     assert {name for name, licence in licences.items() if not MAY_BE_SHOWN & set(licence.split(" OR "))} == set()
     assert {line.project for line in everyday_lines()} <= licences.keys()
+
+
+@pytest.mark.nightly
+def test_no_line_that_changes_something_or_prints_a_secret_runs_unasked() -> None:
+    harmful = [line.text for line in everyday_lines() if line.kind in HARMFUL]
+
+    assert [text for text, runs in zip(harmful, hook_allows(harmful), strict=True) if runs] == []
