@@ -37,13 +37,23 @@ def test_the_host_is_the_one_that_would_be_reached(text: str, host: str) -> None
         "http://localhost/", "http://a.localhost/", "http://127.0.0.1/", "http://10.1.2.3/", "http://192.168.0.9/",
         "http://169.254.169.254/latest", "http://[::1]/", "http://[fe80::1]/", "http://[fc00::1]/", "http://0/",
         "http://printer/", "http://db.internal/", "http://224.0.0.1/", "http://0x0a000001/", "http://[::ffff:7f00:1]/",
+        "http://localhost./", "http://a.test/", "http://a.example/", "http://vault.service.consul/", "http://x.docker/",
+        "http://metadata/", "http://1.home.arpa/", "http://127\u30020\u30020\u30021/", "http://\u24db\u24deca\u24dbhost/",
+        "http://example.com@10.0.0.1/", "http://10.0.0.1.nip.io/", "http://a.10-0-0-1.sslip.io/", "http://a.localtest.me/",
+        "http://x.y.z/", "http://kubernetes.default/", "http://a.com1/",
     ],
 )  # fmt: skip
 def test_private_places(text: str) -> None:
     assert read_url(text).private
 
 
-@pytest.mark.parametrize("text", ["https://example.com/", "http://93.184.216.34/", "https://[2606:4700::1111]/"])
+@table(
+    "text",
+    [
+        "https://example.com/", "http://93.184.216.34/", "https://[2606:4700::1111]/", "https://b\xfccher.de/",
+        "https://x.\u0440\u0444/", "https://www.bbc.co.uk/", "https://a.dev./", "https://x_y.museum/",
+    ],
+)  # fmt: skip
 def test_public_places(text: str) -> None:
     url = read_url(text)
 
@@ -89,10 +99,10 @@ FETCH = Policy.from_rules(
         ("https://a.example.org:8443/v1/x/y", "allow"),
         ("https://api.example.com:8080/", "ask"),
         ("ftp://api.example.com/", "ask"),
-        ("https://api.example.com.evil.example/", "ask"),
-        ("https://api.example.com@evil.example/", "ask"),
-        ("https://evil.example/?u=https://api.example.com/", "ask"),
-        ("https://evil.example\\@api.example.com/", "ask"),
+        ("https://api.example.com.evil.com/", "ask"),
+        ("https://api.example.com@evil.com/", "ask"),
+        ("https://evil.com/?u=https://api.example.com/", "ask"),
+        ("https://evil.com\\@api.example.com/", "ask"),
         ("https://a.example.org:8443/v1/../x", "ask"),
         ("https://example.org:8443/v1/x", "ask"),
         ("http://a.example.org:8443/v1/x", "ask"),
@@ -106,7 +116,7 @@ def test_conditions(url: str, effect: str) -> None:
 
 
 def test_every_url_of_the_call_must_fit() -> None:
-    call = Call(tool="fetch", args={"url": "https://api.example.com/", "callback_url": "https://evil.example/"})
+    call = Call(tool="fetch", args={"url": "https://api.example.com/", "callback_url": "https://evil.com/"})
 
     assert FETCH.judge(call).effect == "ask"
 
@@ -141,3 +151,31 @@ def test_a_method_that_is_not_said_is_in_doubt() -> None:
 )  # fmt: skip
 def test_every_network_for_special_purposes_is_private(host: str) -> None:
     assert read_url(f"http://{host}/").private
+
+
+CURL = Policy.from_rules(
+    [{"deny": {"url": {"private": True}}}, {"deny": {"url": {"matches": "*.evil.com"}}}, {"allow": "shell"}]
+)
+
+
+@table(
+    "command",
+    [
+        "curl localhost", "curl localhost:8080/x", "curl -s 127.0.0.1/x", "curl db:80", "curl 169.254.169.254/latest",
+        "curl '[::1]:80'", "curl 0x7f000001", "curl 2130706433", "curl metadata.google.internal/x", "wget x.evil.com/a",
+        "ssh root@10.0.0.1", "nc 10.0.0.1 80", "curl http://db/x", "sh -c 'curl localhost'", "ls; curl ana@localhost",
+    ],
+)  # fmt: skip
+def test_an_address_without_a_scheme_is_found_in_a_command(command: str) -> None:
+    assert CURL.judge(Call(tool="shell", args={"command": command})).effect == "deny"
+
+
+@table(
+    "command",
+    [
+        "curl -o out.txt https://x.com", "curl -m 10.5 https://x.com", "curl -H 'A: b' -o x.sh https://x.com",
+        "git push origin main", "echo localhost", "ls 127.0.0.1", "curl -sSL https://x.com/a.json",
+    ],
+)  # fmt: skip
+def test_other_words_of_a_command_are_no_addresses(command: str) -> None:
+    assert CURL.judge(Call(tool="shell", args={"command": command})).effect == "allow"

@@ -7,20 +7,20 @@ Host names are converted to ASCII (IDNA, punycode), addresses to their plain for
 from __future__ import annotations
 
 import re
+import tomllib
+from functools import cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from signoff.core.visible_text import visible
+from signoff.policy.table_files import table_text
 
 LONGEST = 8192
 PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ssh": 22}
 _ODD = re.compile(r"[\x00-\x20\x7f\\<>\"`{}|^]")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*")
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
-_PRIVATE_ENDS = (
-    ".localhost", ".local", ".internal", ".intranet", ".lan", ".home", ".corp", ".home.arpa", ".localdomain", ".svc",
-)  # fmt: skip
 _EMBEDDED = tuple(
     map(IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::ffff:0:0:0/96"))
 )
@@ -95,7 +95,20 @@ def _host(written: str) -> tuple[str, bool, str]:
         return name, True, "has an invalid host name"
     if _NUMBER.fullmatch(name.rpartition(".")[2]):
         return name, True, "has a host that is neither a valid name nor an address"
-    return name, "." not in name or name.endswith(_PRIVATE_ENDS), ""
+    return name, _is_private_name(name), ""
+
+
+def _is_private_name(name: str) -> bool:
+    """Whether a name only has a meaning on some network, or is made to lead to the address that it contains."""
+    public, mirrors = _domains()
+    before, dot, last = name.rpartition(".")
+    return not dot or last not in public or f"{before.rpartition('.')[2]}.{last}" in mirrors
+
+
+@cache
+def _domains() -> tuple[frozenset[str], frozenset[str]]:
+    data: dict[str, str] = tomllib.loads(table_text("top_level.toml"))
+    return frozenset(data["names"].split()), frozenset(data["mirrors"].split())
 
 
 def _is_private(address: IPv4Address | IPv6Address) -> bool:

@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signoff.policy.call_paths import Facts
+from signoff.policy.commands import ARGUMENT
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.phrases import listed, shown
+from signoff.policy.shell.line import Word
+from signoff.policy.shell.simple_command import Concern, judge_words
 from signoff.policy.url import PORTS, Url, read_url, urls_in
 
 _KEYS = re.compile(
@@ -18,6 +21,16 @@ _KEYS = re.compile(
     re.DOTALL,
 )
 _PATTERN = re.compile(r"(?:([a-z][a-z0-9+.-]*)://)?([^/:\s@]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(/\S*)?", re.IGNORECASE)
+
+_BARE = re.compile(
+    r"""(?:[\w.+-]+@)?((?:localhost|\[[0-9a-f:.]+\]|(?:\d{1,3}\.){3}\d{1,3}|0x[0-9a-f.x]+|127(?:\.\d+)*|\d{8,}
+        |[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?=:\d)|(?:[a-z0-9_-]+\.)+(?:internal|local|localhost|lan|intranet|svc))
+        \.?(?::\d+)?(?:/.*)?)""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+"""What a program such as `curl` reads as an address, and what is hardly a file."""
+_NAME = re.compile(r"(?:[\w.+-]+@)?((?:[a-z0-9_-]+\.)+[a-z]{2,}\.?(?::\d+)?(?:/.*)?)", re.IGNORECASE | re.DOTALL)
+"""What may as well be a file."""
 
 
 class BadUrl(ValueError):
@@ -112,7 +125,7 @@ class UrlCondition:
 
     def _some(self, facts: Facts) -> MatchResult:
         doubt = ""
-        for text, named in self._any(facts.call.args):
+        for text, named in (*self._any(facts.call.args), *self._bare(facts)):
             url = read_url(text)
             if named and url.doubt and "://" not in text:
                 url = read_url(f"https://{text}")
@@ -155,6 +168,18 @@ class UrlCondition:
         if not self.argument:
             for value in args.values():
                 yield from ((url, False) for text in _texts(value) for url in urls_in(text) if url not in named)
+
+    def _bare(self, facts: Facts) -> Iterator[tuple[str, bool]]:
+        """Yield the addresses without a scheme in a shell command that connects to other machines: `curl localhost`."""
+        command = facts.call.args.get(ARGUMENT)
+        if not isinstance(command, str) or self.schemes or self.argument not in ("", ARGUMENT):
+            return
+        for argv in facts.shell(command).commands:
+            judged = judge_words([Word(word) for word in argv if word is not None])
+            if isinstance(judged, Concern) and judged.effect == "sends":
+                for word in filter(None, argv[1:]):
+                    if found := _BARE.fullmatch(word) or (_NAME.fullmatch(word) if self.private is None else None):
+                        yield f"https://{found[1]}", False
 
 
 def _texts(value: Any) -> Iterator[str]:
