@@ -285,9 +285,11 @@ class StoreDamaged(StoreUnavailable):
         self.table = table
         self.row = row
         self.field = field
-        row = f", row {row[:200]!a}" if row else ""
-        where = f"table {table}{row}" if table else "a row"
-        what = f"its field {field} {why}" if field else f"it {why}"
+        named = f", row {row[:200]!a}" if row else ""
+        where = f"table {table}{named}" if table else "a row"
+        self.place = f"field {field[:200]}" if field else "its row"
+        """The field in words."""
+        what = f"its {self.place} {why}" if field else f"it {why}"
         super().__init__(
             f"the store is damaged: {where}: {what}. Nothing was decided from it. It was changed from outside, or the "
             "disk is faulty: restore a backup, or put the value right"

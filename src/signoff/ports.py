@@ -101,11 +101,18 @@ class Queue(Protocol):
     """Requests that wait: for a person, for a deadline, or for the process that runs their call."""
 
     def open(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
-        """Requests without an answer, oldest first."""
+        """Requests without an answer, oldest first, without those that cannot be read."""
         ...
 
     def page(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
-        """What waits for a person, oldest first: pending requests, and requests whose outcome is unknown."""
+        """What waits for a person, oldest first: pending requests, and requests whose outcome is unknown.
+
+        One that cannot be read is listed as damaged.
+        """
+        ...
+
+    def place(self, request_id: str) -> Item | None:
+        """An item with just enough to start a page after this request; None if there is none."""
         ...
 
     def due(self, now: datetime) -> Sequence[str]:
@@ -125,7 +132,10 @@ class Listings(Protocol):
     """Lists of requests, page by page. The work is bounded by what waits, or by the page if no filter is rare."""
 
     def page(self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None) -> Sequence[Item]:
-        """The requests that the filter selects, in the order defined by `ListState`, after a given place."""
+        """The requests that the filter selects, in the order defined by `ListState`, after a given place.
+
+        One that cannot be read is listed as damaged.
+        """
         ...
 
     def waiting(self, *, most: int) -> int:
@@ -175,7 +185,10 @@ class Runs(Protocol):
     def put(self, run: SavedRun) -> None: ...
 
     def all(self, *, going: bool = False, limit: int | None = None, before: str = "") -> Sequence[SavedRun]:
-        """Newest first, without nested runs; `before` is the id of a run and selects the runs begun before it."""
+        """Newest first, without nested runs; `before` is the id of a run and selects the runs begun before it.
+
+        One that cannot be read is a `DamagedRun`.
+        """
         ...
 
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:

@@ -14,7 +14,7 @@ from signoff.core.lifecycle import Cancelled, Event, Expired, Reminded
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
-from signoff.errors import RequestError
+from signoff.errors import RequestError, StoreDamaged
 from signoff.ports import Transaction
 from signoff.processes import is_alive
 
@@ -44,7 +44,7 @@ class Deadlines:
             return []
 
         def work(tx: Transaction, now: datetime) -> list[ApprovalRequest]:
-            return [changed for one in due if (changed := feed(tx, ledger, one, now)) is not None]
+            return [changed for one in due if (changed := _fed(tx, ledger, one, now)) is not None]
 
         return await ledger.write("sweep", work)
 
@@ -55,6 +55,22 @@ class Deadlines:
             await self.sweep()
             await self._signing.sign_if_due()
             await pause_for(clock, EVERY)
+
+
+def _fed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> ApprovalRequest | None:
+    """As `feed`. A request that cannot be read stays as it is, and holds up no other."""
+    try:
+        return feed(tx, ledger, request_id, now)
+    except StoreDamaged:
+        return None
+
+
+def _is_lost(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
+    """As `_is_gone`. Of a process that cannot be read nobody can tell."""
+    try:
+        return _is_gone(tx, holder, own, now)
+    except StoreDamaged:
+        return False
 
 
 def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> ApprovalRequest | None:

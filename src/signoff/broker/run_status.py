@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from signoff.broker.ledger import Ledger
 from signoff.core.inbox_row import RunItem
 from signoff.core.request import State
-from signoff.core.run import Process, RunState, SavedRun
+from signoff.core.run import DamagedRun, Process, RunState, SavedRun
+from signoff.errors import StoreDamaged
 from signoff.ports import Transaction
 from signoff.processes import is_alive
 
@@ -29,15 +30,19 @@ class RunStatus:
     process: Process | None
     alive: bool
     """Whether a process executes it."""
+    damaged: str = ""
+    """Why it cannot be read, or a request that it waits for: the store is damaged there."""
 
     @property
     def died(self) -> bool:
         """Whether the process that executed it ended or stopped responding before it could give the run up."""
-        return self.run.state is RunState.GOING and bool(self.run.holder) and not self.alive
+        return self.run.state is RunState.GOING and bool(self.run.holder) and not self.alive and not self.damaged
 
     @property
     def word(self) -> str:
-        """`running`, `waiting`, `ready`, `died`, `done`, `failed`, `cancelled`."""
+        """`running`, `waiting`, `ready`, `died`, `done`, `failed`, `cancelled`, `damaged`."""
+        if self.damaged:
+            return "damaged"
         if self.run.state is not RunState.GOING:
             return str(self.run.state)
         if self.alive:
@@ -48,7 +53,14 @@ class RunStatus:
 
 
 def run_status(tx: Transaction, ledger: Ledger, run: SavedRun) -> RunStatus:
-    """Return the current status of a run."""
+    """Return the current status of a run. Of one that is damaged, or waits for what is, only that."""
+    try:
+        return _status(tx, ledger, run)
+    except StoreDamaged as wrong:
+        return RunStatus(run=run, waiting=(), waits=0, answered=(), process=None, alive=False, damaged=str(wrong))
+
+
+def _status(tx: Transaction, ledger: Ledger, run: SavedRun) -> RunStatus:
     is_going = run.state is RunState.GOING
     waiting, waits = tx.requests.waiting_of(run.id, limit=MOST_NAMED) if is_going else ((), 0)
     process = tx.processes.get(run.holder) if run.holder else None
@@ -64,4 +76,5 @@ def run_status(tx: Transaction, ledger: Ledger, run: SavedRun) -> RunStatus:
         ),
         process=process,
         alive=run.holder == ledger.process.id or is_alive(process, ledger.now()),
+        damaged=run.detail if isinstance(run, DamagedRun) else "",
     )

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from signoff.broker.ledger import Ledger
-from signoff.broker.watch import HALTED, Watch
+from signoff.broker.watch import Watch
 from signoff.core.codec import StoredShape
+from signoff.core.halt import HALTED, halt_in
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.visible_text import quoted
-from signoff.errors import Halted
+from signoff.errors import Halted, SchemaError, StoreDamaged
 from signoff.ports import Transaction
 
 
@@ -38,7 +39,7 @@ class Switch:
         ledger = self._ledger
 
         def work(tx: Transaction, now: datetime) -> str:
-            if (said := tx.settings.get(HALTED)) is None:
+            if not (said := halt_in(tx.settings.get)):
                 said = _HALT.to_text(_Halt(by=by, why=ledger.journal.text(why), at=now))
                 tx.settings.put(HALTED, said)
                 tx.record.append([ledger.journal.switched("halted", now, by=by, why=why)])
@@ -53,7 +54,7 @@ class Switch:
         ledger = self._ledger
 
         def work(tx: Transaction, now: datetime) -> bool:
-            was = tx.settings.get(HALTED) is not None
+            was = bool(halt_in(tx.settings.get))
             if was:
                 tx.settings.put(HALTED, None)
                 tx.record.append([ledger.journal.switched("unhalted", now, by=by, why=why)])
@@ -65,7 +66,7 @@ class Switch:
 
     async def state(self, zone: Zone = in_utc) -> str:
         """Return who halted, when and why, as text; empty if not halted."""
-        said = await self._ledger.store.read(lambda tx: tx.settings.get(HALTED))
+        said = await self._ledger.store.read(lambda tx: halt_in(tx.settings.get))
         return said_by(said, zone) if said else ""
 
     def check_now(self) -> None:
@@ -76,16 +77,29 @@ class Switch:
 
 def check_not_halted(tx: Transaction) -> None:
     """Raise `Halted` while halted."""
-    if said := tx.settings.get(HALTED):
+    if said := halt_in(tx.settings.get):
         raise _halted(said)
 
 
 def _halted(said: str) -> Halted:
-    return Halted(said_by(said)).with_moment(_HALT.from_text(said).at)
+    halt = _read(said)
+    return Halted(said_by(said)).with_moment(halt.at if halt is not None else None)
 
 
 def said_by(said: str, zone: Zone = in_utc) -> str:
-    """What the switch says, for people."""
-    halt = _HALT.from_text(said)
+    """What the switch says, for people. A halt that cannot be read stays one, until a person lifts it."""
+    halt = _read(said)
+    if halt is None:
+        return (
+            f"halted, but who did it, when and why cannot be read: the store is damaged (table settings, row {HALTED!r}"
+            "); `signoff unhalt` lifts the halt"
+        )
     why = f": {quoted(halt.why)}" if halt.why else ""
     return f"halted by {halt.by} at {moment_text(halt.at, zone)}{why}; `signoff unhalt` lifts the halt"
+
+
+def _read(said: str) -> _Halt | None:
+    try:
+        return _HALT.from_text(said)
+    except (StoreDamaged, SchemaError):
+        return None

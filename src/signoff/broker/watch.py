@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from signoff.broker.weak_callback import register_weakly
+from signoff.core.halt import halt_in
 from signoff.ports import Store, Transaction
 from signoff.processes import renew_after_fork
 
@@ -19,8 +20,6 @@ NOT_URGENT = 0.05
 """Seconds after which a change is read if nobody waits for one."""
 AGAIN = 1.0
 """Seconds until a retry, after a read that failed."""
-HALTED = "halted"
-"""Name of the setting that says who halted everything, when and why."""
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +116,7 @@ class Watch:
 
         def changes(tx: Transaction) -> tuple[list[str], int, str]:
             touched = tx.record.touched(ear.seen) if ear.seen is not None else list(ear.signals)
-            return list(touched), tx.record.head()[0], tx.settings.get(HALTED) or ""
+            return list(touched), tx.record.head()[0], halt_in(tx.settings.get)
 
         self._is_behind = False
         self._begun += 1

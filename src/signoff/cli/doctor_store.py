@@ -105,9 +105,9 @@ def _clock(lead: timedelta | None) -> Iterator[Finding]:
 
 async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:
     from signoff.broker.switch import said_by
-    from signoff.broker.watch import HALTED
+    from signoff.core.halt import halt_in
 
-    grants, halted = await store.read(lambda tx: (tx.grants.all(), tx.settings.get(HALTED)))
+    grants, halted = await store.read(lambda tx: (tx.grants.all(), halt_in(tx.settings.get)))
     said = said_by(halted, datetime.astimezone) if halted else ""
     findings = [_finding(WARNING, "halted", f"nothing new runs: {said}")] if said else []
     broken, events = await _record(store)

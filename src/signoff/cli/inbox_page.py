@@ -74,6 +74,10 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
     head = f"{safe(item.id)}  {age}  "
     title = clip(safe(item.title), max(20, width - len(head)))
     yield click.style(safe(item.id), fg="cyan") + head[len(safe(item.id)) :] + click.style(title, bold=True)
+    if item.damaged:
+        for line in fold(_INDENT + visible(item.damaged), width, _INDENT):
+            yield click.style(line, fg="red")
+        return
     if item.run:
         yield clip(f"{_INDENT}run {safe(item.run)}" + (f": {item.task}" if item.task else ""), width)
     yield from loosened_lines(item.loosened, width, _INDENT)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 RunSheet = Mapping[str, Any]
 """One or several runs, as returned by `signoff.reports.run_report`."""
-_COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red"}
+_COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red", "damaged": "red"}
 _INDENT = " " * 12
 
 

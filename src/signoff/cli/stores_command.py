@@ -79,13 +79,13 @@ class StoreSummary:
         from signoff.store.store_factory import open_store
 
         def look(tx: Transaction) -> StoreSummary:
-            from signoff.broker.watch import HALTED
+            from signoff.core.halt import halt_in
 
             return cls(
                 kept,
                 len(tx.queue.page(limit=MANY)),
                 len(tx.runs.all(going=True, limit=MANY)),
-                bool(tx.settings.get(HALTED)),
+                bool(halt_in(tx.settings.get)),
             )
 
         try:

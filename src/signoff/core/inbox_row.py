@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from signoff.core.people import person_key
 from signoff.core.quorum import approvers, needs_text
 from signoff.core.request import ApprovalRequest, State
+from signoff.errors import StoreDamaged
 
 ALREADY = "; you have already approved it"
 """Suffix of the text about who must approve, for a viewer who has approved."""
@@ -110,13 +111,28 @@ class Item:
     """Number of questions without an answer."""
     loosened: tuple[str, ...] = ()
     """How its run was loosened, one line each; safe to show."""
+    damaged: str = ""
+    """Why its row in the store cannot be read; then nothing else but the id is sure, and it cannot be answered."""
+
+    def broken(self, error: StoreDamaged) -> Item:
+        """Return the row for a request that cannot be read."""
+        return replace(self, title=f"damaged: {error.place} {error.why}", damaged=str(error))
+
+
+NOWHERE = datetime(9999, 1, 1, tzinfo=UTC)
+"""When a request was opened whose row does not say it. Such rows are sorted last, and no page begins after one."""
 
 
 def place_of(request: ApprovalRequest) -> Item:
     """An item with just enough to start a page after it."""
     assert request.opened_at is not None, "a request that is kept was opened"
+    return unread_item(request.id, request.opened_at)
+
+
+def unread_item(request_id: str, opened_at: datetime) -> Item:
+    """An item of a request of which nothing else is read."""
     return Item(
-        id=request.id,
+        id=request_id,
         state=State.PENDING,
         title="",
         tool="",
@@ -126,6 +142,6 @@ def place_of(request: ApprovalRequest) -> Item:
         quorum=1,
         votes=0,
         assigned="",
-        opened_at=request.opened_at,
+        opened_at=opened_at,
         deadline=None,
     )

@@ -120,6 +120,13 @@ class SavedRun(Changeable):
     """How it ended, in one line: an error, or the start of the output."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class DamagedRun(SavedRun):
+    """Stands in a list for a run whose row cannot be read: only its id is sure, and nothing resumes it."""
+
+    state: RunState = RunState.FAILED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
     """Messages of a conversation, in order, after those of `parent`. Immutable; a history is a chain of segments."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.comment import unanswered
-from signoff.core.inbox_row import agreed, needs_of, place_of
+from signoff.core.halt import halt_in
+from signoff.core.inbox_row import agreed, needs_of
 from signoff.core.moment import Zone, in_utc, iso
 from signoff.core.people import Actor, person_key
 from signoff.core.quorum import entitled_as, why_not_entitled
@@ -16,14 +19,13 @@ from signoff.core.request import State
 from signoff.core.request_status import without_answer
 from signoff.core.safe_text import printable
 from signoff.core.visible_text import visible
+from signoff.errors import StoreDamaged
 
 if TYPE_CHECKING:
     from signoff.core.delivery import Delivery
     from signoff.core.inbox_row import Item
     from signoff.ports import Store, Transaction
 
-HALTED = "halted"
-"""The setting that holds who pulled the halt switch (kill switch)."""
 OUTCOMES = {
     "happened": "it happened",
     "did-not": "it did not, and may be asked about again",
@@ -78,12 +80,11 @@ class Page:
 def page_of(tx: Transaction, at: datetime, view: View) -> Page:
     """Return the oldest pending requests: all, or those for one person."""
     due = bool(tx.queue.due(at) or tx.queue.claimed() or tx.queue.awaited())
-    halted, limit, me, roles = tx.settings.get(HALTED) or "", view.limit, view.me, view.roles
-    before = tx.requests.get(view.after) if view.after else None
-    after = place_of(before) if before is not None else None
+    halted, limit, me, roles = halt_in(tx.settings.get), view.limit, view.me, view.roles
+    after = tx.queue.place(view.after) if view.after else None
     last = ""
     if me is None:
-        items = [_counted(tx, one) for one in tx.queue.page(limit=limit + 1, after=after)]
+        items = [_sound(one, partial(_counted, tx)) for one in tx.queue.page(limit=limit + 1, after=after)]
     else:
         absent = [
             Actor(name=one.absent, roles=roles.get(person_key(one.absent), frozenset()))
@@ -92,9 +93,21 @@ def page_of(tx: Transaction, at: datetime, view: View) -> Page:
         ]
         items, last = _mine(tx, view, me, absent, after)
     deliveries = _deliveries(tx, items, at, limit, all_of_it=me is None and after is None)
-    if len(items) > limit:
-        items, last = items[:limit], items[limit - 1].id
-    return Page(_with_tasks(tx, items), bool(last), halted, due, deliveries, last)
+    more = len(items) > limit
+    items = _with_tasks(tx, items[:limit])
+    if more:
+        last = items[-1].id
+    return Page(items, more or bool(last), halted, due, deliveries, last)
+
+
+def _sound(item: Item, work: Callable[[Item], Item]) -> Item:
+    """Return what the work makes of a row, or the row as a damaged one."""
+    if item.damaged:
+        return item
+    try:
+        return work(item)
+    except StoreDamaged as wrong:
+        return item.broken(wrong)
 
 
 def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
@@ -103,17 +116,20 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
 
     known: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name in {item.run for item in items if item.run}:
-        if (run := tx.runs.get(name)) is not None:
+        with suppress(StoreDamaged):
+            run = tx.runs.get(name)
+            if run is None:
+                continue
             told = " ".join(run.prompt.split()) + (f" (for {run.requester})" if run.requester else "")
             known[name] = safe_text(told.strip()), tuple(map(safe_text, run.setup.loosened.texts))
-    return [
-        replace(
-            item,
-            **_standing(tx, item),
-            **({"task": known[item.run][0], "loosened": known[item.run][1]} if item.run in known else {}),
-        )
-        for item in items
-    ]
+
+    def whole(item: Item) -> Item:
+        of_run: dict[str, Any] = {}
+        if item.run in known:
+            of_run["task"], of_run["loosened"] = known[item.run]
+        return replace(item, **_standing(tx, item), **of_run)
+
+    return [_sound(item, whole) for item in items]
 
 
 def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
@@ -159,10 +175,9 @@ def _mine(tx: Transaction, view: View, me: Me, absent: Sequence[Actor], after: I
     looked = 0
     while batch := tx.queue.page(limit=_BATCH, after=after):
         for item in batch:
-            if me.may(tx, item, absent) and not (item.votes and _has_voted(tx, item, me)):
-                found.append(_counted(tx, item))
-                if len(found) > view.limit:
-                    return found, ""
+            found += _for_me(tx, item, me, absent)
+            if len(found) > view.limit:
+                return found, ""
         after, looked = batch[-1], looked + len(batch)
         if view.looks is not None and looked >= view.looks:
             return found, after.id
@@ -170,6 +185,16 @@ def _mine(tx: Transaction, view: View, me: Me, absent: Sequence[Actor], after: I
 
 
 _BATCH = 200
+
+
+def _for_me(tx: Transaction, item: Item, me: Me, absent: Sequence[Actor]) -> list[Item]:
+    """Return a row if it is for a person. Of a damaged one nobody can tell, so everybody sees it."""
+    try:
+        if item.damaged or (me.may(tx, item, absent) and not (item.votes and _has_voted(tx, item, me))):
+            return [_sound(item, partial(_counted, tx))]
+    except StoreDamaged as wrong:
+        return [item.broken(wrong)]
+    return []
 
 
 def as_data(page: Page) -> dict[str, Any]:
@@ -204,6 +229,7 @@ def page_from(data: Mapping[str, Any], told: Mapping[str, Any]) -> Page:
                 state=State(one["state"]),
                 loosened=tuple(one["loosened"]),
                 questions=one["questions"],
+                damaged=one.get("damaged") or "",
                 opened_at=datetime.fromisoformat(one["opened_at"]),
                 deadline=_moment(one["deadline"]),
             )
@@ -251,7 +277,9 @@ def item_data(item: Item) -> dict[str, Any]:
         "then": item.then or None,
         "escalated": item.escalated,
     }
-    if item.state == "unknown":
+    if item.damaged:
+        data["damaged"] = printable(item.damaged)
+    elif item.state == "unknown":
         data["answers"] = list(OUTCOMES)
     return data
 

@@ -57,7 +57,7 @@ def run_data(status: RunStatus) -> dict[str, Any]:
         "answered": _items(status.answered),
         "answered_count": len(status.answered),
         "process": process.pid if process is not None and status.alive else None,
-        "detail": run.detail or None,
+        "detail": status.damaged or run.detail or None,
         TOLD: {
             "task": safe_text(" ".join(run.prompt.split())),
             "for": safe_text(run.requester),

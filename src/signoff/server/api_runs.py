@@ -68,7 +68,7 @@ class RunView(ApiModel):
     """The status of a run."""
 
     id: str
-    state: str = Field(description="running, waiting, ready, died, done, failed or cancelled.")
+    state: str = Field(description="running, waiting, ready, died, done, failed, cancelled or damaged.")
     agent: str
     prompt: str
     requester: str
@@ -228,7 +228,7 @@ def run_view(status: RunStatus) -> RunView:
         answered=_requests(status.answered),
         answered_count=len(status.answered),
         process=process.pid if process is not None and status.alive else None,
-        detail=kept_text(run.detail, lines=True),
+        detail=kept_text(status.damaged or run.detail, lines=True),
     )
 
 

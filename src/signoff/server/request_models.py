@@ -37,6 +37,9 @@ class RequestRow(ApiModel):
     opened_at: datetime
     deadline: datetime | None
     escalated: bool
+    damaged: str = Field(
+        default="", description="Why its row in the store cannot be read: only `id` is sure then. Otherwise empty."
+    )
 
 
 class RequestPage(ApiModel):
@@ -129,6 +132,7 @@ def row_of(item: Item) -> RequestRow:
         opened_at=item.opened_at,
         deadline=item.deadline,
         escalated=item.escalated,
+        damaged=visible(item.damaged),
     )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signoff.broker import Broker
 from signoff.core.comment import unanswered
-from signoff.core.inbox_row import Item, place_of
+from signoff.core.inbox_row import NOWHERE, Item, place_of, unread_item
 from signoff.core.lifecycle import OPEN
 from signoff.core.quorum import approvers
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import shortened
 from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
+from signoff.errors import StoreDamaged
 from signoff.ports import Transaction
 
 PART = 100
@@ -43,6 +45,8 @@ class ListRow:
     is_unknown: bool
     questions: int
     """The number of unanswered questions."""
+    is_damaged: bool = False
+    """Whether its row in the store cannot be read: its title says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +81,12 @@ async def waiting_list(broker: Broker, after: str = "", *, part: int = PART) -> 
     """Return the oldest waiting requests, or those after a request."""
 
     def work(tx: Transaction) -> WaitingList:
-        before = tx.requests.get(after) if after else None
-        start = place_of(before) if before is not None else None
+        start = tx.queue.place(after) if after else None
         items = tx.queue.page(limit=part + 1, after=start)
         shown, count = items[:part], tx.listings.waiting(most=MOST_COUNTED + 1)
+        rows = {one.id: _row(tx, one) for one in shown}
         return WaitingList(
-            groups=tuple(_groups(tx, shown)),
+            groups=tuple(_groups(tx, shown, rows)),
             count=min(count, MOST_COUNTED),
             more=count > MOST_COUNTED,
             last=shown[-1].id if len(items) > len(shown) else "",
@@ -96,11 +100,16 @@ async def waiting_rows(broker: Broker, ids: Sequence[str]) -> WaitingList:
     """Return those of some requests that still wait, in the order of the list."""
 
     def work(tx: Transaction) -> WaitingList:
-        found = (tx.requests.get(one) for one in ids)
-        items = [_item(one) for one in found if one is not None and one.state in OPEN]
+        items = [item for one in ids if (item := _still_open(tx, one)) is not None]
         count = tx.listings.waiting(most=MOST_COUNTED + 1)
         return WaitingList(
-            groups=tuple(_groups(tx, sorted(items, key=lambda one: (one.opened_at, one.id)))),
+            groups=tuple(
+                _groups(
+                    tx,
+                    sorted(items, key=lambda one: (one.opened_at, one.id)),
+                    {one.id: _row(tx, one) for one in items},
+                )
+            ),
             count=min(count, MOST_COUNTED),
             more=count > MOST_COUNTED,
             last="",
@@ -110,27 +119,47 @@ async def waiting_rows(broker: Broker, ids: Sequence[str]) -> WaitingList:
     return await broker.store.read(work)
 
 
-def _groups(tx: Transaction, items: Sequence[Item]) -> list[RunGroup]:
+def _still_open(tx: Transaction, request_id: str) -> Item | None:
+    """Return the row of a request that waits; None if it does not."""
+    try:
+        request = tx.requests.get(request_id)
+    except StoreDamaged as wrong:
+        return unread_item(request_id, NOWHERE).broken(wrong)
+    return _item(request) if request is not None and request.state in OPEN else None
+
+
+def _groups(tx: Transaction, items: Sequence[Item], rows: Mapping[str, ListRow]) -> list[RunGroup]:
     """Group by run, in the order of the oldest request; requests without a run are grouped by worker."""
     by_run: dict[tuple[str, str], list[Item]] = {}
     for item in items:
         by_run.setdefault((item.run, "" if item.run else item.worker), []).append(item)
     found: list[RunGroup] = []
-    for (run_id, worker), rows in by_run.items():
-        run = tx.runs.get(run_id) if run_id else None
-        task = shortened(" ".join(run.prompt.split()), _LONGEST_TASK) if run is not None else ""
+    for (run_id, worker), inside in by_run.items():
+        task = ""
+        with suppress(StoreDamaged):
+            run = tx.runs.get(run_id) if run_id else None
+            task = shortened(" ".join(run.prompt.split()), _LONGEST_TASK) if run is not None else ""
         found.append(
             RunGroup(
                 run=visible(run_id),
                 task=safe_text(task),
-                worker=visible(worker or rows[0].worker),
-                rows=tuple(_row(tx, one) for one in rows),
+                worker=visible(worker or inside[0].worker),
+                rows=tuple(rows[one.id] for one in inside),
             )
         )
     return found
 
 
 def _row(tx: Transaction, item: Item) -> ListRow:
+    if not item.damaged:
+        try:
+            return _read(item, _agreed(tx, item), len(unanswered(tx.comments.of(item.id))))
+        except StoreDamaged as wrong:
+            item = item.broken(wrong)
+    return _read(item, 0, 0)
+
+
+def _read(item: Item, votes: int, questions: int) -> ListRow:
     return ListRow(
         id=item.id,
         title=kept_text(item.title),
@@ -138,13 +167,14 @@ def _row(tx: Transaction, item: Item) -> ListRow:
         worker=visible(item.worker),
         role=visible(item.role),
         quorum=item.quorum,
-        votes=_agreed(tx, item),
+        votes=votes,
         assigned=visible(item.assigned),
         opened_at=item.opened_at,
         deadline=item.deadline,
         escalated=item.escalated,
         is_unknown=item.state is State.UNKNOWN,
-        questions=len(unanswered(tx.comments.of(item.id))),
+        questions=questions,
+        is_damaged=bool(item.damaged),
     )
 
 

@@ -16,7 +16,7 @@ from signoff.core.call import Call
 from signoff.core.comment import Comment
 from signoff.core.conversation import ConversationLog
 from signoff.core.grant import Grant
-from signoff.core.inbox_row import Item, RunItem
+from signoff.core.inbox_row import Item, RunItem, place_of
 from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint
@@ -130,6 +130,10 @@ class MemoryRequests:
     def page(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
         start = bisect_right(self._waiting, self._places[after.id]) if after is not None else 0
         return [_item(self._all[request_id]) for _, _, request_id in self._waiting[start : start + limit]]
+
+    def place(self, request_id: str) -> Item | None:
+        request = self._all.get(request_id)
+        return place_of(request) if request is not None else None
 
     def listed(self, chosen: RequestFilter, after: ListPlace | None) -> Iterator[ApprovalRequest]:
         """See `signoff.ports.Listings.page`."""

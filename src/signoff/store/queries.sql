@@ -194,6 +194,9 @@ select id from {s}requests where id >= ? and id < ? order by id limit ?
 -- name: runs_like
 select id from {s}runs where id >= ? and id < ? order by id limit ?
 
+-- name: opened_at
+select opened_at from {s}requests where id = ?
+
 -- name: due
 select id from (
   select id, deadline as moment from {s}requests
@@ -257,12 +260,12 @@ on conflict (id) do update set state = excluded.state, body = excluded.body
 select body from {s}runs where id = ?
 
 -- name: runs
-select body from {s}runs
+select id, body from {s}runs
 where state <> 'inside' and nr < (select coalesce(max(nr), ?) from {s}runs where id = ?)
 order by nr desc limit ?
 
 -- name: runs_going
-select body from {s}runs
+select id, body from {s}runs
 where state = 'going' and nr < (select coalesce(max(nr), ?) from {s}runs where id = ?)
 order by nr desc limit ?
 

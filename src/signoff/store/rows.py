@@ -30,7 +30,7 @@ from signoff.core.codec import (
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.grant import Grant
-from signoff.core.inbox_row import Item, RunItem
+from signoff.core.inbox_row import NOWHERE, Item, RunItem, unread_item
 from signoff.core.lease import Lease, Outage
 from signoff.core.notice import RunResult
 from signoff.core.request import ApprovalRequest, State
@@ -361,6 +361,24 @@ item_of = _RowReader(
     _item,
 )
 """A row of the inbox from the query `inbox`."""
+
+
+def listed_item(row: Row) -> Item:
+    """A row of a list. One that cannot be read is listed as damaged."""
+    try:
+        return item_of(row)
+    except StoreDamaged as wrong:
+        return unread_item(str(row[0])[:200], opened_or_nowhere(row[10])).broken(wrong)
+
+
+def opened_or_nowhere(at: object) -> datetime:
+    """When a request was opened, to sort by; `NOWHERE` if its row does not say it."""
+    try:
+        if type(at) is int:
+            return min(EPOCH if at == _NEVER else EPOCH + timedelta(microseconds=at), NOWHERE)
+    except OverflowError:
+        pass
+    return NOWHERE
 
 
 def item_place(item: Item) -> tuple[int, str]:

@@ -6,6 +6,7 @@ The two databases differ in how a query is sent (`Wire`) and in some named queri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import datetime
 from operator import attrgetter
@@ -35,17 +36,17 @@ from signoff.core.comment import Comment
 from signoff.core.conversation import ConversationLog
 from signoff.core.delivery import Delivery
 from signoff.core.grant import Grant
-from signoff.core.inbox_row import Item, RunItem
+from signoff.core.inbox_row import NOWHERE, Item, RunItem, unread_item
 from signoff.core.lease import Lease
 from signoff.core.people import Delegation
 from signoff.core.record import Checkpoint, Entry, EventDraft, linked
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.request_filter import ListPlace, ListState, RequestFilter
-from signoff.core.run import Process, SavedRun, Segment
+from signoff.core.run import DamagedRun, Process, SavedRun, Segment
 from signoff.core.subject import Subject
 from signoff.core.vote import Vote
-from signoff.errors import RecordBroken, Stale, StoreError
+from signoff.errors import RecordBroken, Stale, StoreDamaged, StoreError
 from signoff.ports import AskedBefore, DeliveryChanges, KeptReply
 from signoff.store.queries import Queries
 from signoff.store.rows import (
@@ -56,14 +57,15 @@ from signoff.store.rows import (
     delivery_columns,
     delivery_of,
     grant_columns,
-    item_of,
     item_place,
     kept,
     lease_columns,
     lease_of,
     like_columns,
+    listed_item,
     micros,
     opened_column,
+    opened_or_nowhere,
     question_columns,
     request_of,
     run_item_of,
@@ -289,20 +291,31 @@ class SqlQueue:
         self._requests = requests
 
     def open(self, *, limit: int | None = None) -> Sequence[ApprovalRequest]:
-        return [self._requests.read(row) for row in self._sql.rows("open_requests", _limit(limit))]
+        found: list[ApprovalRequest] = []
+        for row in self._sql.rows("open_requests", _limit(limit)):
+            with suppress(StoreDamaged):  # `page` lists it
+                found.append(self._requests.read(row))
+        return found
 
     def page(self, *, limit: int, after: Item | None = None) -> Sequence[Item]:
+        if after is not None and after.opened_at >= NOWHERE:
+            return []
         if after is None:
             rows = self._sql.rows("inbox", limit)
         else:
             rows = self._sql.rows("inbox_after", *item_place(after), limit)
-        return [item_of(row) for row in rows]
+        return [listed_item(row) for row in rows]
+
+    def place(self, request_id: str) -> Item | None:
+        rows = self._sql.rows("opened_at", kept(request_id))
+        return unread_item(request_id, opened_or_nowhere(rows[0][0])) if rows else None
 
     def due(self, now: datetime) -> Sequence[str]:
         return [row[0] for row in self._sql.rows("due", micros(now), micros(now))]
 
     def claimed(self) -> Sequence[tuple[str, str]]:
-        return [(request, told(holder)) for request, holder in self._sql.rows("claimed")]
+        rows = self._sql.rows("claimed")
+        return [(request, told(holder)) for request, holder in rows if type(request) is type(holder) is str]
 
     def awaited(self) -> Sequence[tuple[str, str]]:
         return [(request, told(waiter)) for request, waiter in self._sql.rows("awaited")]
@@ -317,15 +330,17 @@ class SqlListings:
     def page(self, chosen: RequestFilter, *, limit: int, after: ListPlace | None = None) -> Sequence[Item]:
         values = chosen_values(chosen)
         if chosen.state is ListState.WAITING:
+            if after is not None and after.opened_at >= NOWHERE:
+                return []
             since = opened_column(after.opened_at) if after is not None else opened_column(None) - 1
             rows = self._sql.rows("listed_waiting", *values, since, kept(after.id) if after is not None else "", limit)
-            return [item_of(row) for row in rows]
+            return [listed_item(row) for row in rows]
         place = (ALL, kept(after.id) if after is not None else "")
         if chosen.run:
             rows = self._sql.rows(f"listed_{chosen.state}_of_run", kept(chosen.run), *values, *place, limit)
         else:
             rows = self._sql.rows(f"listed_{chosen.state}", *values, *place, limit)
-        return [item_of(row) for row in rows]
+        return [listed_item(row) for row in rows]
 
     def waiting(self, *, most: int) -> int:
         return self._sql.value("waiting_count", most)
@@ -419,7 +434,16 @@ class SqlRuns:
 
     def all(self, *, going: bool = False, limit: int | None = None, before: str = "") -> Sequence[SavedRun]:
         rows = self._sql.rows("runs_going" if going else "runs", ALL, kept(before), _limit(limit))
-        return [self._loaded(body) for (body,) in rows]
+        return [self._listed(run_id, body) for run_id, body in rows]
+
+    def _listed(self, run_id: str, body: str) -> SavedRun:
+        try:
+            run = self._loaded(body)
+            if run.id != run_id:
+                raise StoreDamaged("holds another run", table="runs", row=str(run_id), field="body")
+        except StoreDamaged as wrong:
+            return DamagedRun(id=str(run_id)[:200], detail=str(wrong))
+        return run
 
     def like(self, prefix: str, *, limit: int = 5) -> Sequence[str]:
         return [row[0] for row in self._sql.rows("runs_like", *_span(prefix), limit)]
@@ -723,6 +747,10 @@ class SqlAapRequests:
 
     def waiting(self, instance: str) -> int:
         return self._sql.value("waiting_aap_requests", kept(instance))
+
+    def place(self, request_id: str) -> Item | None:
+        rows = self._sql.rows("opened_at", kept(request_id))
+        return unread_item(request_id, opened_or_nowhere(rows[0][0])) if rows else None
 
     def due(self, now: datetime) -> Sequence[str]:
         return [told(found) for (found,) in self._sql.rows("due_aap_requests", micros(now))]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus, run_status
-from signoff.broker.watch import HALTED
+from signoff.core.halt import halt_in
 from signoff.core.run import RunState, SavedRun
 from signoff.errors import SignoffError
 from signoff.ports import Transaction
@@ -132,7 +132,7 @@ class ResumableRuns:
             touched = self._touched(tx, again)
             free = [run for run in touched if run.state is RunState.GOING and run.id not in busy]
             over = [run for run in touched if run.state is not RunState.GOING and run.id not in busy]
-            if tx.settings.get(HALTED):
+            if halt_in(tx.settings.get):
                 return [], head, over, free
             ours = [run for run in free if self._is_ours(tx, run)]
             can = [status for run in ours if self._can(status := run_status(tx, self._broker.ledger, run), now)]

@@ -108,12 +108,12 @@ def _halted(home: Home) -> str:
     from contextlib import closing
 
     from signoff.broker.switch import said_by
-    from signoff.broker.watch import HALTED
+    from signoff.core.halt import halt_in
     from signoff.store.store_factory import open_store
 
     def look() -> str | None:
         with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}", upgrade="refuse")) as store:
-            return asyncio.run(store.read(lambda tx: tx.settings.get(HALTED)))
+            return asyncio.run(store.read(lambda tx: halt_in(tx.settings.get)))
         return None  # of another version, which nothing here can run with
 
     if not home.store.exists():
