@@ -75,6 +75,7 @@ def test_what_is_left_of_a_cut_secret_is_masked(secret: str, size: int, dots: st
 def test_a_short_secret_is_masked_alone_and_in_quotes() -> None:
     assert "abc" not in redact_text("abc", secrets=["abc"])
     assert "abc" not in redact_text("invalid value 'abc'", secrets=["abc"])
+    assert "abc" not in redact_text('{\\"key\\": \\"abc\\"}', secrets=["abc"])
     assert redact_text("abcdef", secrets=["abc"]) == "abcdef"
 
 

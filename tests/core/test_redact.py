@@ -22,12 +22,13 @@ from signoff.core.credential import secret_name, target_name
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import grant_for
 from signoff.core.people import Actor
-from signoff.core.redact import Redacted, redact, redact_text, restore
+from signoff.core.redact import Redacted, redact, redact_text, redacted_beginning, restore
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import RequestContext
 from signoff.core.safe_text import grant_line
 from signoff.core.terms import ArgCondition, Fits
 from signoff.errors import CannotCanonicalise, EditRefused
+from signoff.gate.run_saver import saved_result
 from signoff.reports.request_sheet import request_data
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -270,6 +271,55 @@ def test_a_mask_never_hides_a_command(secret: str, danger: str) -> None:
 def test_a_command_inside_a_key_stays_in_sight() -> None:
     text = "-----BEGIN PRIVATE KEY-----\nrm -rf ~\n-----END PRIVATE KEY-----"
     assert "rm -rf ~" in redact_text(text)
+
+
+# --- texts that are cut ---
+
+
+@pytest.mark.parametrize("secret", ['plain "words" of some length', TOKENS["GitHub token"], PEM])
+def test_half_a_secret_is_not_left_where_a_text_is_cut(secret: str) -> None:
+    for told in (secret, json.dumps(secret)):
+        shown = {
+            redacted_beginning(f"{'x ' * 20}{told} {'y' * 80}", longest=size, secrets=[secret]) for size in range(80)
+        }
+        assert not [one for one in shown if any(begin in one for begin in ("plain", "ghp_", "-----BEGIN"))]
+        assert all(one.endswith(" characters)") for one in shown), "and no half of a mask"
+        assert not [one for one in shown if one.count("⟦") != one.count("⟧")]
+
+
+def test_a_text_that_is_short_enough_is_whole() -> None:
+    assert redacted_beginning("hunter2-hunter2", longest=15, secrets=["hunter2"]).count("⟧-⟦") == 1
+
+
+def test_a_tools_result_is_cut_so_that_it_is_seen() -> None:
+    for value in ("x" * 150_000, {"a": "x" * 150_000}):
+        assert saved_result(value).preview.endswith("x…") and len(saved_result(value).preview) == 100_000
+
+
+# --- below the name of a secret ---
+
+
+def test_the_shape_below_the_name_of_a_secret_stays_readable_and_the_card_says_what_is_masked() -> None:
+    args: dict[str, Any] = {
+        "credentials": [
+            {"username": "ana", "password": "s1", "scopes": ["s2", 7, True, None], "host": "db.example.com"},
+            {"kind": {"type": "s3"}, "empty": "", "none": [], "path": "/etc/key"},
+        ]
+    }
+    redacted = redact(args)
+    first, second = redacted.args["credentials"]
+    assert list(first) == ["username", "password", "scopes", "host"] and list(second) == list(args["credentials"][1])
+    assert (first["username"], first["host"], second["path"]) == ("ana", "db.example.com", "/etc/key")
+    assert first["scopes"][2:] == [True, None] and (second["empty"], second["none"]) == ("", [])
+    assert [one.path for one in redacted.masked] == [
+        "credentials[0].password", "credentials[0].scopes[0]", "credentials[0].scopes[1]", "credentials[1].kind.type",
+    ]  # fmt: skip
+    card = card_for(
+        ApprovalRequest(id="1", tool_call_id="1", tool_name="run", args=args, call=Call(tool="run", args=args))
+    )
+    assert card.args[0].masked and len(card.masked) == 4
+    assert card.masked[0].startswith("credentials[0].password: named like a secret")
+    assert restore(redacted.args, args, redacted) == args
 
 
 # --- masks ---

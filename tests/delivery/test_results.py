@@ -16,7 +16,7 @@ from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject
 from signoff.delivery import Route
 from signoff.delivery.delivery_status import show_again, tell_result
-from signoff.delivery.results import FinishedRuns
+from signoff.delivery.results import LONGEST, FinishedRuns
 from signoff.errors import ChannelFailed
 from signoff.ports import Transaction
 from signoff.testing import FakeClock
@@ -82,6 +82,17 @@ async def test_secrets_are_masked_in_what_is_said_and_long_texts_are_kept(anothe
     told = board.said("r1").text
     assert "hunter2" not in told and "0therSecret99" not in told
     assert told.endswith("é" * 20_000) and "\n" in told
+
+
+async def test_a_secret_at_the_end_of_what_is_kept_of_a_long_text_is_masked(another: Opens) -> None:
+    broker, board = another(), Board()
+    post = post_for(broker, board)
+    run = await begun(broker, board="x")
+    secret = "correct horse battery staple"
+    await post.say(run.id, "triage", RunState.DONE, "é" * (LONGEST - 10) + f" {secret} it was", secrets=(secret,))
+    await post.round()
+    told = board.said("r1").text
+    assert "corr" not in told and told.endswith("é … (100,026 characters)")
 
 
 @pytest.mark.parametrize("ends", [RunState.DONE, RunState.FAILED, RunState.CANCELLED])

@@ -79,7 +79,9 @@ def figures(report: Report) -> list[float]:
     return [n for cell in cells for n in ((cell.median, cell.low, cell.high) if isinstance(cell, Figure) else (cell,))]
 
 
-LONG = set("allow ask durable history delegate settle judge serve startup start lookup corpora commands hook delay".split())
+LONG = set(
+    "allow ask durable history delegate settle judge serve startup start lookup corpora commands hook delay".split()
+)
 """With several database servers, whole programs, much to read, or many trips; `allow` runs by day without its peers."""
 
 

@@ -36,7 +36,7 @@ class Deadlines:
 
         def look(tx: Transaction, now: datetime) -> list[str]:
             held = (*tx.queue.claimed(), *tx.queue.awaited())
-            lost = [one for one, holder in held if is_gone(tx, holder, ledger.process.id, now)]
+            lost = [one for one, holder in held if _is_lost(tx, holder, ledger.process.id, now)]
             return list(dict.fromkeys((*tx.queue.due(now), *lost)))
 
         due = await ledger.read(look)
@@ -66,9 +66,9 @@ def _fed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> App
 
 
 def _is_lost(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
-    """As `_is_gone`. Of a process that cannot be read nobody can tell."""
+    """As `is_gone`. Of a process that cannot be read nobody can tell."""
     try:
-        return _is_gone(tx, holder, own, now)
+        return is_gone(tx, holder, own, now)
     except StoreDamaged:
         return False
 

@@ -20,13 +20,13 @@ from signoff.core.inbox_row import needs_of
 from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import BASIS, Preview, marked_lines, read_diff, unified_diff
-from signoff.core.redact import Redactor
+from signoff.core.redact import Redactor, without_half_a_mask
 from signoff.core.request import CARD, LONG, ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.request_status import without_answer
 from signoff.core.safe_text import safe_text
 from signoff.core.summary import summary_of
-from signoff.core.visible_text import CLOSE, OPEN, quoted, suspicious
+from signoff.core.visible_text import OPEN, quoted, suspicious
 
 LONG_TEXT = 600
 LONG_LINES = 12
@@ -384,12 +384,9 @@ class _Writer:
         return self.safe(line if any(said.values()) else _ESCAPED.sub(_unescaped, line))
 
     def _without_half_a_mask(self, line: str) -> str:
-        """Remove a mask that was cut in half at the end of a shortened line: its bracket would be escaped as text."""
-        before, bracket, rest = line.removesuffix("…").rpartition(OPEN)
-        is_half = (
-            bracket and line.endswith("…") and f"{self.redactor.stem} ".startswith(rest[: len(self.redactor.stem) + 1])
-        )
-        return f"{before}…" if is_half and CLOSE not in rest else line
+        if not line.endswith("…"):
+            return line
+        return f"{without_half_a_mask(line.removesuffix('…'), self.redactor.stem)}…"
 
     def preview(self) -> Preview | None:
         preview = _preview_of(self.request.metadata)

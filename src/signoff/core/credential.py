@@ -7,11 +7,10 @@ matches a blank, a quote or a separator of shell commands, so that masking canno
 from __future__ import annotations
 
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-
-from signoff.core.unescaped import inside_base64
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +147,16 @@ _TOKENS = (
     ("age key", r"AGE-SECRET-KEY-1[A-Z0-9]{30,}"),
     ("JWT", r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),
 )
+
+
+def inside_base64(raw: bytes) -> Iterator[str]:
+    """Yield what is the same in the base64 of every longer text with this in it: it may begin at three places."""
+    for before in range(3):
+        known = slice((before * 8 + 5) // 6, (before + len(raw)) * 8 // 6)
+        for encode in (b64encode, urlsafe_b64encode):
+            yield encode(bytes(before) + raw).decode()[known]
+
+
 # Its own are masked everywhere, also where other tokens are left visible because a person has to see a target.
 _MARKS = ("sot_", "soi_", "sol_", "sos_")
 _OWN = re.compile(
@@ -218,6 +227,14 @@ def _private_keys(text: str) -> Iterator[Credential]:
         gap = _GAP.match(text, stop)
         end = _END.match(text, gap.end() if gap else stop)
         yield Credential(begin.start(), end.end() if end else stop, "private key")
+
+
+_PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@", re.DOTALL)
+
+
+def without_password(url: str) -> str:
+    """A URL without its password. In a longer text nothing is sure to be left but what follows the last `@`."""
+    return _PASSWORD.sub(r"\1:…@", url)
 
 
 _AUTHORITY = re.compile(r"://([^\s/?#\"'`<>\\]{1,512}+)")

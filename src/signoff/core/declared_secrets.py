@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from signoff.core.credential import without_password
 from signoff.core.unescaped import LOOSE, SHORTEST_PACKED, Unescaped, marks
 
 SHORTEST = 4
@@ -16,7 +17,6 @@ LONG = 8
 """Characters that a line of a secret, or the rest of a truncated one, must have to be recognised."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/{0,2}")
 _WORD = re.compile("[A-Za-z0-9]+")
-_PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@", re.DOTALL)
 _DOTS = ("…", "...")
 _QUOTES = "'\"`"
 _REST = r"(?:[\\%&'\"][\w\\%&#'\"{]{0,11}|[\w+/-]{0,3})"
@@ -42,9 +42,6 @@ class DeclaredSecrets:
     marks: frozenset[str]
     """One of them stands in every text with a long one or an end of one, unless the text is `LOOSE`. Empty: unknown."""
 
-    def __bool__(self) -> bool:
-        return bool(self.short or self.long)
-
     def spans(self, one: Unescaped) -> Iterator[tuple[int, int]]:
         """Yield where a secret stands in what was read, as (start, end). Spans may overlap."""
         for start, end in self._within(one):
@@ -52,8 +49,11 @@ class DeclaredSecrets:
                 yield span
 
     def may_stand_in(self, text: str) -> bool:
-        """Whether a long one, or an end of one, may stand in a text otherwise than as it is."""
-        return not self.marks or any(mark in text for mark in self.marks) or LOOSE.search(text) is not None
+        """Whether one, or an end of one, may stand in a text otherwise than as it is."""
+        if any(secret in text for secret in self.short):
+            return True
+        marks = self.marks
+        return bool(self.long) and (not marks or any(mark in text for mark in marks) or LOOSE.search(text) is not None)
 
     def begun(self, one: Unescaped) -> tuple[int, int] | None:
         """The end of what was read, from where the earliest secret with a blank in it may have begun there."""
@@ -103,7 +103,7 @@ def declared(secrets: tuple[str, ...]) -> DeclaredSecrets:
 def _forms(secret: str) -> Iterator[str]:
     """Yield a secret and each long line of it; as a URL is shown without its password; as Unicode is normalised."""
     for one in (secret, *(line for line in secret.splitlines() if len(line) >= LONG)):
-        yield from (one, _PASSWORD.sub(r"\1:…@", one))
+        yield from (one, without_password(one))
         yield from (unicodedata.normalize("NFC", one), unicodedata.normalize("NFD", one))
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from signoff.core.credential import (
     Credential,
@@ -21,10 +21,11 @@ from signoff.core.credential import (
     secret_name,
     target_name,
 )
-from signoff.core.declared_secrets import DeclaredSecrets, declared
-from signoff.core.unescaped import unescaped
 from signoff.core.visible_text import CLOSE, OPEN, visible
 from signoff.errors import CannotCanonicalise, EditRefused
+
+if TYPE_CHECKING:
+    from signoff.core.declared_secrets import DeclaredSecrets
 
 _DEEPEST = 100
 _STEM = "masked"
@@ -68,6 +69,37 @@ def redact_text(text: str, *, secrets: Iterable[str] = ()) -> str:
     return Redactor(secrets, avoid=text).text(text)
 
 
+def redacted_beginning(text: str, *, longest: int, secrets: Iterable[str] = ()) -> str:
+    """Return a text with its secrets masked; of one with more characters the beginning, which says so.
+
+    Masked first, then cut: half a secret would not be recognised.
+    """
+    if len(text) <= longest:
+        return redact_text(text, secrets=secrets)
+    read = read_ahead(text, longest)
+    redactor = Redactor(secrets, avoid=read)
+    shown = without_half_a_mask(redactor.text(read)[:longest], redactor.stem)
+    return f"{shown.removesuffix('…')}… ({len(text):,} characters)"
+
+
+def read_ahead(text: str, longest: int) -> str:
+    """What must be masked of a text of which so many characters are shown: a secret may go on after them."""
+    read = text[: longest + _AHEAD]
+    # Declared secrets are recognised before an ellipsis, others only as whole words.
+    return read if len(read) == len(text) else f"{read.rpartition(' ')[0] or read}…"
+
+
+_AHEAD = 20_000
+"""Characters that are read beyond what is shown. No secret is longer, except those that are declared."""
+
+
+def without_half_a_mask(text: str, stem: str) -> str:
+    """Remove a mask that was cut in half at the end of a text: its bracket would be escaped as text."""
+    before, bracket, rest = text.rpartition(OPEN)
+    is_half = bracket and CLOSE not in rest and f"{stem} ".startswith(rest[: len(stem) + 1])
+    return before if is_half else text
+
+
 @dataclass(slots=True)
 class Redactor:
     """Masks one value after the other and numbers the masks through: for values that are shown together."""
@@ -76,11 +108,14 @@ class Redactor:
     masked: list[Masked] = field(default_factory=list[Masked])
     avoid: object = None
     """All that will be masked, or shown beside a mask: no placeholder is used that already occurs in it."""
-    _declared: DeclaredSecrets = field(init=False)
+    _declared: DeclaredSecrets | None = field(init=False, default=None)
     _stem: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
-        self._declared = declared(tuple(dict.fromkeys(self.secrets)))
+        if secrets := tuple(dict.fromkeys(self.secrets)):
+            from signoff.core.declared_secrets import declared  # most processes have none
+
+            self._declared = declared(secrets)
 
     @property
     def stem(self) -> str:
@@ -104,8 +139,10 @@ class Redactor:
 
     def begun(self, text: str) -> int | None:
         """Where a declared secret begins that is not over where the text ends after a blank. None: nowhere."""
-        if not self._declared.spaced:
+        if self._declared is None or not self._declared.spaced:
             return None
+        from signoff.core.unescaped import unescaped
+
         found = [span[0] for one in unescaped(text) if (span := self._declared.begun(one)) is not None]
         return min(found, default=None)
 
@@ -160,18 +197,20 @@ class Redactor:
 
     def _known_in(self, text: str) -> Iterator[Credential]:
         """What is masked wherever it stands, in the name of a target too: declared secrets, and signoff's own."""
-        if not self._declared and not may_hide_own(text):
+        if self._declared is None and not may_hide_own(text):
             yield from own_credentials_in(text)
             return
+        from signoff.core.unescaped import unescaped
+
         for one in unescaped(text, self._is_promising):
-            for start, end in self._declared.spans(one):
+            for start, end in self._declared.spans(one) if self._declared is not None else ():
                 yield Credential(start, end, _DECLARED)
             for own in own_credentials_in(one.text):
                 if (span := one.origin(own.start, own.end)) is not None:
                     yield Credential(*span, own.kind)
 
     def _is_promising(self, text: str) -> bool:
-        return self._declared.may_stand_in(text) or may_hide_own(text)
+        return may_hide_own(text) or (self._declared is not None and self._declared.may_stand_in(text))
 
     def _masked_text(self, text: str, path: str, found: Sequence[Credential]) -> str:
         pieces: list[str] = []

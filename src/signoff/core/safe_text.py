@@ -9,7 +9,7 @@ from dataclasses import replace
 from signoff.core.decision import ApprovalDecision
 from signoff.core.grant import Grant, grant_for, grant_text
 from signoff.core.moment import Zone, in_utc
-from signoff.core.redact import Redactor, redact, visible_around
+from signoff.core.redact import Redactor, read_ahead, redact, visible_around, without_half_a_mask
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Scope
 from signoff.core.visible_text import CLOSE, OPEN, visible
@@ -26,18 +26,15 @@ def safe_beginning(text: str, *, longest: int, secrets: Iterable[str] = (), line
 
     A text that cannot be masked is not shown.
     """
-    read = text[: longest + _AHEAD]
-    if len(read) < len(text):  # declared secrets are recognised before an ellipsis, others only as whole words
-        read = f"{read.rpartition(' ')[0] or read}…"
+    read = read_ahead(text, longest)
+    redactor = Redactor(secrets, avoid=read)
     try:
-        safe = safe_text(read, secrets=secrets, lines=lines)
+        safe = redactor.visible(redactor.text(read), lines=lines)
     except Exception as error:  # whatever is wrong with a text, what it is about goes on, and is recorded
         return f"(a text of {len(text):,} characters that could not be masked: {type(error).__name__})"
-    return safe if len(safe) <= longest and read is text else f"{safe[:longest]}… ({len(text):,} characters)"
-
-
-_AHEAD = 20_000
-"""Characters that are read beyond what is shown. No secret is longer, except those that are declared."""
+    if len(safe) <= longest and read is text:
+        return safe
+    return f"{without_half_a_mask(safe[:longest], redactor.stem)}… ({len(text):,} characters)"
 
 
 def kept_text(text: str, *, lines: bool = False) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import html
 import re
-from base64 import b64encode, urlsafe_b64encode
 from binascii import a2b_base64
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
+
+from signoff.core.credential import inside_base64
 
 DEPTH = 2
 """How many spellings are undone, one after the other: JSON in a URL, base64 of JSON."""
@@ -84,14 +85,6 @@ def marks(words: Iterable[str]) -> frozenset[str]:
     for _ in range(DEPTH):
         found |= {form for word in found for form in inside_base64(word.encode()) if form.isalnum()}
     return found
-
-
-def inside_base64(raw: bytes) -> Iterator[str]:
-    """Yield what is the same in the base64 of every longer text with this in it: it may begin at three places."""
-    for before in range(3):
-        known = slice((before * 8 + 5) // 6, (before + len(raw)) * 8 // 6)
-        for encode in (b64encode, urlsafe_b64encode):
-            yield encode(bytes(before) + raw).decode()[known]
 
 
 def _read(above: Unescaped, is_promising: Callable[[str], bool]) -> Iterator[Unescaped]:

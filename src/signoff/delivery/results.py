@@ -11,7 +11,7 @@ from signoff.core.canonical import digest
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.event import RunMessage
 from signoff.core.notice import RunResult
-from signoff.core.redact import redact_text
+from signoff.core.redact import redacted_beginning
 from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject, SubjectKind
 from signoff.ports import Transaction
@@ -27,9 +27,7 @@ def tell(
     tx: Transaction, run_id: str, worker: str, state: RunState, text: str, secrets: Sequence[str]
 ) -> Sequence[str]:
     """Store a run's result for every channel that showed something of it, or where it began. Returns the channels."""
-    masked = redact_text(text[:LONGEST], secrets=secrets)
-    if len(text) > LONGEST:
-        masked += f"… ({len(text):,} characters)"
+    masked = redacted_beginning(text, longest=LONGEST, secrets=secrets)
     result = RunResult(run=run_id, state=state, worker=worker, text=masked)
     channels = concerned(tx, run_id)
     for channel in channels:
@@ -39,9 +37,7 @@ def tell(
 
 def tell_message(tx: Transaction, run_id: str, message: RunMessage, secrets: Sequence[str]) -> None:
     """Store a tool's line for every channel that showed something of its run, or where the run began."""
-    text = redact_text(message.text[:LONGEST_LINE], secrets=secrets)
-    if len(message.text) > LONGEST_LINE:
-        text += f"… ({len(message.text):,} characters)"
+    text = redacted_beginning(message.text, longest=LONGEST_LINE, secrets=secrets)
     worker, line = " > ".join(message.worker), digest([message.call, message.text])[:12]
     for channel in concerned(tx, run_id):
         told = sum(one.subject.kind is SubjectKind.MESSAGE for one in tx.deliveries.find(channel=channel, trail=run_id))

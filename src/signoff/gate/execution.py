@@ -15,6 +15,7 @@ from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.broker import Broker, new_id
 from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import shortened
 from signoff.core.run import RunState, SavedRun
 from signoff.core.verdict import Effect
 from signoff.errors import Halted, RunError, StoreUnavailable, WrongUse
@@ -116,7 +117,7 @@ def _given_name(gate: Gate, ctx: RunContext[Any]) -> str:
 
 
 def _prompt(ctx: RunContext[Any]) -> str:
-    return ctx.prompt[:LONGEST_PROMPT] if isinstance(ctx.prompt, str) else ""
+    return shortened(ctx.prompt, LONGEST_PROMPT) if isinstance(ctx.prompt, str) else ""
 
 
 _TWO_STORES = (

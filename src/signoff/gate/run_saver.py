@@ -432,8 +432,10 @@ def saved_result(result: Any) -> SavedResult:
         text = to_json(value)
     except (PydanticSerializationError, ValueError):
         return SavedResult(preview=f"<{type(value).__qualname__}>")
-    shown = value if isinstance(value, str) else text[:LONGEST_SHOWN].decode("utf-8", "replace")
-    return SavedResult(sha256(text).hexdigest(), shown[:LONGEST_SHOWN], text if len(text) <= LARGEST_RESULT else None)
+    shown = value if isinstance(value, str) else text[: LONGEST_SHOWN + 1].decode("utf-8", "replace")
+    if len(shown) > LONGEST_SHOWN:  # a secret that is cut is recognised by what follows it
+        shown = f"{shown[: LONGEST_SHOWN - 1]}…"
+    return SavedResult(sha256(text).hexdigest(), shown, text if len(text) <= LARGEST_RESULT else None)
 
 
 def is_of(request: ApprovalRequest, call: Call, run: str) -> bool:

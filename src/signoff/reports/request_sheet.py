@@ -165,7 +165,7 @@ def offer_line(request: ApprovalRequest, offer: Offer) -> str:
         return safe_text(offer.text, secrets=request.secrets)
     pattern, masks = masked_pattern(offer.pattern, secrets=request.secrets)
     told = ", ".join(one.text for one in pattern)
-    return f"{safe_text(request.tool_name)} with {visible_around(masks, told)}"
+    return f"{safe_text(request.tool_name, secrets=request.secrets)} with {visible_around(masks, told)}"
 
 
 def comment_data(comment: Comment, secrets: Sequence[str]) -> dict[str, Any]:

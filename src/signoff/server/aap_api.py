@@ -154,10 +154,10 @@ class AapApi:
         except Halted as error:
             return aap_problem(request, AapProblem(503, "halted", safe_text(str(error)), headers=_AGAIN))
         except StoreError as error:
-            _log.warning("the store failed an agent: %s", visible(str(error)))
+            _log.warning("the store failed an agent: %s", safe_text(str(error)))
             return aap_problem(request, AapProblem(503, "store_unavailable", "try again later", headers=_AGAIN))
         except (WrongFile, WrongUse) as error:
-            _log.warning("a call could not be evaluated: %s", visible(str(error)))
+            _log.warning("a call could not be evaluated: %s", safe_text(str(error)))
             return aap_problem(
                 request, AapProblem(503, "policy_unavailable", "calls cannot be evaluated now", headers=_AGAIN)
             )

@@ -25,6 +25,7 @@ from starlette.responses import JSONResponse, Response
 
 from signoff.core.access import Permission
 from signoff.core.people import Actor, ActorKind
+from signoff.core.safe_text import safe_text
 from signoff.core.strict_json import read_json
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError
@@ -210,7 +211,7 @@ class Dispatch:
             try:
                 await keep(response.status_code, _kept(endpoint, response))
             except StoreError as error:  # it was done, and the caller has to know that
-                _log.warning("the response could not be saved for its idempotency key: %s", visible(str(error)))
+                _log.warning("the response could not be saved for its idempotency key: %s", safe_text(str(error)))
         return response
 
 

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from signoff.config import OidcEntry, Person
 from signoff.config.server_entry import EMAIL
 from signoff.config.settings import email_key
+from signoff.core.safe_text import safe_beginning
 from signoff.core.visible_text import visible
 from signoff.errors import MissingExtra
 from signoff.server.seal import Seal
@@ -226,7 +227,13 @@ class OidcProvider:
 
     def _failed(self, error: Exception) -> SignInRefused:
         """Log the error and return a general refusal; the log line holds no secret."""
-        _log.warning("sign-in at %s failed: %s: %s", self.name, type(error).__name__, visible(str(error))[:300])
+        hidden = [self._secret] if self._secret else []
+        _log.warning(
+            "sign-in at %s failed: %s: %s",
+            self.name,
+            type(error).__name__,
+            safe_beginning(str(error), longest=300, secrets=hidden),
+        )
         return SignInRefused("sign_in.failed", 502, provider=self.name)
 
 

@@ -14,9 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from signoff.core.redact import redact_text
 from signoff.core.request import State
-from signoff.core.visible_text import visible
+from signoff.core.safe_text import safe_text
 from signoff.errors import SignoffError
 from signoff.server.meters import MEDIA_TYPE
 from signoff.server.state import ServerState
@@ -102,4 +101,4 @@ async def _why_not(state: ServerState) -> str:
         return "the store does not respond"
     except SignoffError as error:
         state.meters.store_errors += 1
-        return f"the store failed: {visible(redact_text(str(error)))}"
+        return f"the store failed: {safe_text(str(error))}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from signoff.core.credential import without_password
 from signoff.errors import WrongUse
 
 
@@ -23,5 +24,4 @@ def is_file(url: str) -> bool:
 
 def masked(url: str) -> str:
     """A URL without its password, safe to show anywhere."""
-    url = re.sub(r"(?<=://)([^/?#@:]*):.*@", r"\1:…@", url, flags=re.DOTALL)
-    return re.sub(r"(?i)\b((?:ssl)?password)\s*=\s*(?:'(?:[^'\\]|\\.)*'?|[^&\s]*)", r"\1=…", url)
+    return re.sub(r"(?i)\b((?:ssl)?password)\s*=\s*(?:'(?:[^'\\]|\\.)*'?|[^&\s]*)", r"\1=…", without_password(url))

@@ -9,8 +9,7 @@ import sys
 from contextlib import suppress
 
 from signoff.core.exit_codes import WAITING
-from signoff.core.redact import redact_text
-from signoff.core.visible_text import visible
+from signoff.core.safe_text import safe_text
 from signoff.store.chosen_store import VARIABLE
 
 COMMAND = (sys.executable, "-P", "-c", "from signoff.cli.main import main; main()")
@@ -47,7 +46,7 @@ async def resumed_apart(run_id: str, directory: str, store: str) -> str:
         raise
     if process.returncode in (0, WAITING):
         return ""
-    return visible(redact_text(last))[:LONGEST] or f"its process ended with {process.returncode}"
+    return safe_text(last)[:LONGEST] or f"its process ended with {process.returncode}"
 
 
 async def _last_line(process: asyncio.subprocess.Process) -> str:
