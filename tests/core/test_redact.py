@@ -29,6 +29,8 @@ from signoff.core.safe_text import grant_line
 from signoff.core.terms import ArgCondition, Fits
 from signoff.errors import CannotCanonicalise, EditRefused
 from signoff.gate.run_saver import saved_result
+from signoff.policy.match_result import in_one_line
+from signoff.policy.sql.read import read_sql
 from signoff.reports.request_sheet import request_data
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -294,6 +296,14 @@ def test_a_text_that_is_short_enough_is_whole() -> None:
 def test_a_tools_result_is_cut_so_that_it_is_seen() -> None:
     for value in ("x" * 150_000, {"a": "x" * 150_000}):
         assert saved_result(value).preview.endswith("x…") and len(saved_result(value).preview) == 100_000
+
+
+def test_a_reason_that_quotes_half_a_secret_shows_nothing_of_it() -> None:
+    secret = "hunter2hunter2hunter2"
+    facts = read_sql(f"{'a' * 25}{secret} from x")
+    for reason in (in_one_line(ValueError("x" * 185 + secret)), facts.opaque, f"`{facts.opaque_word}`"):
+        assert "hunter2hun" in reason
+        assert "hunter" not in redact_text(f"{reason}, so it is asked about", secrets=[secret])
 
 
 # --- below the name of a secret ---

@@ -174,8 +174,8 @@ _LETTERS = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "v": "\v", "a
 _MORE = "%[89ABab][0-9A-Fa-f]"
 _IN_URL = rf"%[0-7]{_HEX}|%[CDcd]{_HEX}{_MORE}|%[Ee]{_HEX}(?:{_MORE}){{2}}|%[Ff][0-7](?:{_MORE}){{3}}|%{_HEX}{{2}}"
 _ENTITY = rf"&(?:#[0-9]{{1,7}}|#[xX]{_HEX}{{1,6}}|[A-Za-z][A-Za-z0-9]{{1,31}});"
-_IN_SINGLE = r"\$'(?P<escaped>(?:[^'\\]|\\.)*+)'|'(?P<single>[^']*+)'"
-_DOUBLE = r'"(?P<double>(?:[^"\\]|\\.)*+)"'
+_IN_SINGLE = r"\$'(?P<escaped>[^'\\]*+(?:\\.[^'\\]*+)*)'|'(?P<single>[^']*+)'"
+_DOUBLE = r'"(?P<double>[^"\\]*+(?:\\.[^"\\]*+)*)"'
 _CHAR = r"\\(?P<char>.)"
 
 

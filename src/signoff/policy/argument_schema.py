@@ -19,6 +19,7 @@ from typing import Any, cast
 from signoff.core.canonical import canonical
 from signoff.errors import CannotCanonicalise
 from signoff.policy.linear_regex import BadRegex, LinearRegex
+from signoff.policy.phrases import cut
 
 MOST_STEPS = 50_000
 """The limit for one value: a step takes about ten microseconds."""
@@ -69,7 +70,7 @@ def _checked(schema: Mapping[str, Any], value: object, most: int, work: _Work) -
     except RecursionError as error:
         raise Unchecked("it is nested too deep") from error
     except Exception as error:  # a broken reference or an odd value
-        raise Unchecked(str(error)[:200]) from error
+        raise Unchecked(cut(str(error), 200)) from error
     finally:
         _work.reset(mark)
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from signoff.policy.phrases import cut
+
 
 class Truth(Enum):
     """Three-valued logic. `UNKNOWN` is never treated as either of the others."""
@@ -68,4 +70,4 @@ def in_one_line(error: Exception) -> str:
         message = " ".join(str(error).split())
     except Exception as second:
         message = f"a message that raises {type(second).__name__}"
-    return f"{type(error).__name__}: {message[:200]}" if message else type(error).__name__
+    return f"{type(error).__name__}: {cut(message, 200)}" if message else type(error).__name__

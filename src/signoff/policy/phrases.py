@@ -8,14 +8,19 @@ from collections.abc import Iterable
 
 def shown(text: str, *, most: int = 60) -> str:
     """Return `text` in backquotes on one line: escape what is not printable, cut what is long."""
-    cut = text if len(text) <= most else f"{text[:most]}…"
-    return f"`{cut}`" if cut.isprintable() else "`" + "".join(map(_escaped, cut)) + "`"
+    told = cut(text, most)
+    return f"`{told}`" if told.isprintable() else "`" + "".join(map(_escaped, told)) + "`"
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, with `…` where it is cut: before that the masker recognises half a secret, too."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def as_json(value: object, *, most: int = 60) -> str:
     """Return a value from a rule as JSON, cut if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= most else f"{text[:most]}…"
+    return cut(text, most)
 
 
 def listed(words: Iterable[str], *, most: int = 12) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from signoff.policy.phrases import cut
 from signoff.policy.shell.languages.sed import sed_trouble
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.table import program
@@ -210,7 +211,7 @@ def _sed(name: str, args: Args, out: Out) -> None:
         if script.kind is Certainty.PART:
             out.opaque.append(f"`{name}` runs a script that is only known when it runs")
         elif trouble is not None:  # only the first problem; there may be more
-            out.opaque.append(f"`{name}` runs a script that may run commands: `{trouble.word[:40]}`")
+            out.opaque.append(f"`{name}` runs a script that may run commands: `{cut(trouble.word, 40)}`")
         for match in _SED_COMMAND.finditer(script.text or ""):
             out.inner.append(Inner(f"{name} e", script=match[1]))
 

@@ -11,6 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from signoff.policy.phrases import cut
 from signoff.policy.sql.statement_facts import NotUnderstood
 
 WORD, STRING, QUOTED, NUMBER, VARIABLE, SIGN, END = "word", "string", "quoted", "number", "variable", "sign", "end"
@@ -245,7 +246,7 @@ class _Lexer:
     def _named(self, token: Token) -> Token:
         """Return a token as a name: MySQL reads it so with a certain setting, or where a string would be an error."""
         if not re.fullmatch(r"[\w$ -]+", token.text):
-            raise NotUnderstood("holds a quoted name that is not plain", token.text[:40])
+            raise NotUnderstood("holds a quoted name that is not plain", cut(token.text, 40))
         return token._replace(kind=QUOTED)
 
     def _quoted(self, quote: str) -> Token:
@@ -253,7 +254,7 @@ class _Lexer:
         end = self.text.find(close, self.at + 1)
         name = self.text[self.at + 1 : end]
         if end < 0 or not name or self.text.startswith(close, end + 1) or re.search(r"[\\\"'`\[\]\r\n]", name):
-            raise NotUnderstood("holds a quoted name that is not plain", name[:40] or quote)
+            raise NotUnderstood("holds a quoted name that is not plain", cut(name, 40) or quote)
         self.at = end + 1
         return Token(QUOTED, name, self.gap)
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from signoff.policy.phrases import cut
 from signoff.policy.sql import function_calls
 from signoff.policy.sql.lexer import NUMBER, QUOTED, SIGN, STRING, VARIABLE, WORD, Token
 from signoff.policy.sql.names import listed, secret_setting
@@ -33,7 +34,7 @@ def judge(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     if first in _DML or (first in _QUERIES and (first != "from" or reading.dialect == "duckdb")):
         return _query(tokens, reading)
     if first not in VERBS:
-        shown = tokens[0].text[:40]
+        shown = cut(tokens[0].text, 40)
         raise NotUnderstood(f"starts with `{shown}`, which is not known to only read", shown)
     return about_verb(tokens, reading.dialect)
 
@@ -172,7 +173,7 @@ def _explain(tokens: Sequence[Token], reading: SqlReading) -> Judged:
     if first not in (*_QUERIES, *_DML):
         if not runs and at == 1 and _is_name(rest) and first not in VERBS:
             return _described(rest, reading)
-        raise NotUnderstood(f"explains `{rest[0].text[:40]}`, which signoff does not know", rest[0].text[:40])
+        raise NotUnderstood(f"explains `{cut(rest[0].text, 40)}`, which signoff does not know", cut(rest[0].text, 40))
     statement, found = examined(rest, reading)
     if runs:
         ran = [(f"{why} (`EXPLAIN ANALYZE` runs it)", word) for _, why, word in found.deeds]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from signoff.policy.phrases import cut
 from signoff.policy.shell.languages.trouble import FindResult, Trouble
 from signoff.policy.shell.line import Word
 
@@ -110,7 +111,7 @@ def _broken(error: Exception) -> Trouble:
 def _odd(text: str) -> Trouble | None:
     """Return trouble with the text itself: too long, or characters that programs disagree about."""
     if len(text) > LIMIT:
-        return Trouble(text[:40], f"unknown: is longer than {LIMIT} characters")
+        return Trouble(cut(text, 40), f"unknown: is longer than {LIMIT} characters")
     if text.isascii() and text.isprintable():
         return None
     for char in text:

@@ -12,6 +12,8 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from signoff.policy.phrases import cut
+
 MOST_BYTES = 256 * 1024
 MOST_MODULES = 200
 
@@ -217,7 +219,7 @@ def settings(text: str) -> Iterator[Setting]:
             continue
         entry = _ENTRY.fullmatch(rest)
         if entry is None or not section:
-            raise Odd(f"the repository's configuration has a line that is not understood: {rest[:60]}")
+            raise Odd(f"the repository's configuration has a line that is not understood: {cut(rest, 60)}")
         yield Setting(section, below, entry[1].lower(), _value(entry[2]))
 
 
