@@ -8,7 +8,6 @@ JavaScript BigInt literal, so that it never collides with the text of a double.
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -17,13 +16,13 @@ from json.encoder import encode_basestring
 from typing import Any, TypeAlias, cast
 
 from signoff.core.json_text import writer
+from signoff.core.normal_form import normal_form
 from signoff.errors import CannotCanonicalise
 
 Json: TypeAlias = "None | bool | int | float | str | Sequence[Json] | Mapping[str, Json]"
 
 _SAFE_INT = 2**53
 _DEEPEST = 100
-_MOST_MARKS = 64
 _plain_text = writer(ensure_ascii=False, sort_keys=True)
 _quote = encode_basestring
 
@@ -64,21 +63,10 @@ def same_form(value: object) -> Any:
 
 
 def _composed(text: str) -> str:
-    """Normalize to NFC, except characters that would become another one: the Greek question mark is no semicolon.
-
-    Nor what has more marks in a row than any writing: to sort them takes more work than there is text.
-    """
+    """Normalize to NFC, except characters that would become another one: the Greek question mark is no semicolon."""
     if unicodedata.is_normalized("NFC", text):
         return text
-    chars = set(text)
-    kept = "".join(filter(_becomes_another, chars))
-    marks = "".join(filter(unicodedata.combining, chars))
-    stays = [f"[{re.escape(kept)}]"] if kept else []
-    stays += [f"(?:^|[^{re.escape(marks)}])[{re.escape(marks)}]{{{_MOST_MARKS + 1},}}"] if marks else []
-    if not stays:
-        return unicodedata.normalize("NFC", text)
-    parts = re.split(f"({'|'.join(reversed(stays))})", text, flags=re.DOTALL)
-    return "".join(part if index % 2 else unicodedata.normalize("NFC", part) for index, part in enumerate(parts))
+    return normal_form("NFC", text, kept="".join(filter(_becomes_another, set(text))))
 
 
 @lru_cache(maxsize=4096)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
+from signoff.core.normal_form import normal_form
 from signoff.errors import WrongUse
 from signoff.lazy_names import lazy_names
 
@@ -15,7 +15,7 @@ from signoff.lazy_names import lazy_names
 @lru_cache(maxsize=1024)
 def person_key(name: str) -> str:
     """A key that is the same for every spelling of a name: `Ana`, `ana ` and another Unicode form are one person."""
-    return unicodedata.normalize("NFKC", name).strip().casefold()
+    return normal_form("NFKC", name).strip().casefold()
 
 
 class ActorKind(StrEnum):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
-from unicodedata import normalize
 
 from signoff.core.call import Veiled
+from signoff.core.normal_form import normal_form
 from signoff.core.visible_text import visible
 from signoff.policy.url import read_url
 
@@ -75,7 +75,7 @@ def may_name_somebody(value: object) -> bool:
 
 
 def _names_somebody(text: str) -> bool:
-    return _AT.search(normalize("NFKC", text)) is not None
+    return _AT.search(normal_form("NFKC", text)) is not None
 
 
 def read_domain(written: str) -> str:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from posixpath import normpath
 
+from signoff.core.normal_form import normal_form
 from signoff.policy.glob import is_visible
 
 MOST_BYTES = 4096
@@ -85,8 +86,8 @@ def _name_trouble(name: str, windows: bool) -> str:
 
 def folded(name: str) -> str:
     """Normalise a name: Unicode compatibility forms, case, invisible characters, trailing dots and spaces, streams."""
-    text = unicodedata.normalize("NFKC", name).casefold()
-    text = "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf")
+    text = normal_form("NFKC", name).casefold()
+    text = "".join(char for char in normal_form("NFKC", text) if unicodedata.category(char) != "Cf")
     return _SHORT_GIT.sub(".git", _STREAM.split(text)[0].rstrip(". "))
 
 

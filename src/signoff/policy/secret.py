@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import islice, product
 from typing import Any, NamedTuple
 
+from signoff.core.normal_form import normal_form
 from signoff.policy.table_files import table_text
 
 _HOMES = frozenset({"home", "users", "root"})
@@ -151,9 +152,9 @@ def fold(text: str) -> str:
     """Return one form for all spellings that a file system, or a person, may take for the same name."""
     if text.isascii():
         return text.lower()
-    plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    plain = normal_form("NFKC", normal_form("NFKC", text).casefold())
     bare = "".join(char for char in plain if unicodedata.category(char) not in ("Cf", "Mn"))
-    return unicodedata.normalize("NFKC", bare.casefold())
+    return normal_form("NFKC", bare.casefold())
 
 
 def _parts(folded: str) -> list[str]:

@@ -149,8 +149,9 @@ class ShellFacts:
         if self.line is not None and self.read_only:  # wrappers are never read-only, so such a line hides no commands
             return tuple(simple.argv for simple in self.line.commands)
         found = [command.words for command in self.tree.commands]
+        known = set(found)
         if self.line is not None:
-            found.extend(simple.argv for simple in self.line.commands if simple.argv not in found)
+            found.extend(argv for simple in self.line.commands if (argv := simple.argv) not in known)
         return tuple(found)
 
     @property

@@ -92,9 +92,8 @@ def touched(stages: Sequence[Stage] | None, tree: Tree) -> Touched:
     `tree` is empty if all stages are in the table and only read: there is nothing else in such a line.
     """
     found = _Touches()
-    hidden = [
-        command for command in tree.commands if command.words not in {stage.command.argv for stage in stages or ()}
-    ]
+    known = {stage.command.argv for stage in stages or ()}
+    hidden = [command for command in tree.commands if command.words not in known]
     runs = {via.partition(" ")[0] for command in hidden for via in command.via}
     for stage in stages or ():
         found.add_stage(stage, runs)

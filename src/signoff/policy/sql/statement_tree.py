@@ -61,6 +61,18 @@ def _sqlglot() -> Any:
     return sqlglot
 
 
+@lru_cache(maxsize=8)
+def _parser_dialect(dialect: str) -> Any:
+    """The parser's dialect, without moving array indices to its base.
+
+    To see whether `a[1]` is an array, it would work out the types of all before each bracket, so that work on
+    `a[1][1]…` would grow with the square of its length.
+    """
+    made = _sqlglot().Dialect.get_or_raise(manner_of(dialect).parser)
+    made.INDEX_OFFSET = 0
+    return made
+
+
 def parse(tokens: Sequence[Token], dialect: str) -> exp.Expr:
     """Return the syntax tree of one statement. Raises `NotUnderstood`."""
     depth = deepest = 0
@@ -73,7 +85,7 @@ def parse(tokens: Sequence[Token], dialect: str) -> exp.Expr:
     sqlglot = _sqlglot()
     mark = _ours.set(True)
     try:
-        trees = sqlglot.parse(written(list(tokens), dialect), read=manner_of(dialect).parser)
+        trees = sqlglot.parse(written(list(tokens), dialect), read=_parser_dialect(dialect))
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
         raise NotUnderstood("cannot be parsed", tokens[0].text) from error
     except Exception as error:  # a bug of the parser must not let anything pass
