@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
+from signoff.policy.sql.cte_scopes import CteScopes
 from signoff.policy.sql.function_calls import WITHOUT_ARGUMENTS
 from signoff.policy.sql.lexer import Token, manner_of, written
 from signoff.policy.sql.names import about_function, listed, pure
@@ -50,6 +51,7 @@ class SqlSurvey:
     doubts: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """(why, word) for everything that may do more than it says."""
     not_calls: Counter[str] = field(default_factory=Counter[str])
+    ctes: CteScopes = field(default_factory=CteScopes)
 
 
 @lru_cache(maxsize=1)
@@ -175,7 +177,7 @@ def _table(found: SqlSurvey, node: exp.Table, dialect: str) -> None:
     if not name:
         return  # a function, found from the tokens
     low = name.lower()
-    if not _is_cte(node, low):
+    if not found.ctes.names(node, low):
         found.tables.append(name)
     last = low.rpartition(".")[2]
     secret = listed("tables", "discloses")
@@ -207,24 +209,6 @@ _ENDS = tuple("""
 def _is_file(node: exp.Table, name: str) -> bool:
     """Whether DuckDB may look for a file of this name."""
     return name.endswith(_ENDS) or any("." in part.name for part in node.parts)
-
-
-def _is_cte(node: exp.Table, name: str) -> bool:
-    """Whether a bare name refers to a common table expression (CTE) that is in scope there."""
-    from sqlglot import exp
-
-    below: exp.Expr = node
-    above = node.parent
-    while above is not None:
-        with_ = above if isinstance(above, exp.With) else above.args.get("with_") or above.args.get("with")
-        if isinstance(with_, exp.With) and with_ is not below:
-            names = [one.alias.lower() for one in with_.expressions]
-            if above is with_ and not with_.args.get("recursive"):
-                names = names[: next((at for at, one in enumerate(with_.expressions) if one is below), 0)]
-            if name in names:
-                return True
-        below, above = above, above.parent
-    return False
 
 
 def _anonymous(found: SqlSurvey, node: exp.Anonymous, dialect: str, generic: bool) -> None:
