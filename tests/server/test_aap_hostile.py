@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 from tests.server.aap_desk import LOOK, REFUND, RULES, AapDesk, Agent
+from tests.tables import table
 
 from signoff.broker.aap_requests import BrokerAap
 from signoff.core.access import AccessKind, Permission
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Actor
 from signoff.core.request import State
+from signoff.core.strict_json import MOST_LEVELS, MOST_PARTS
 from signoff.core.terms import Scope, Terms
 from signoff.outside.client_gate import ClientGate
+from signoff.server.aap_wire import AapProblem, read_submission
 from signoff.testing import FakeClock
 
 BEN = Actor(name="ben", roles=frozenset({"finance"}))
@@ -60,6 +63,41 @@ async def test_what_is_wrong_with_a_body_is_said_shortly(agent: Agent) -> None:
     assert len(said) < 300
     body = f'{{{key}: 1, "tool": "look", "arguments": {{}}, "timeout": "1m"}}'.encode()
     assert len((await agent.send("POST", "/requests", body, key="one")).content) < 1_000
+
+
+MANY = {
+    "numbers": {"a": [1.5] * MOST_PARTS},
+    "whole numbers": {"a": [1] * MOST_PARTS},
+    "names": {f"a{number}": 1 for number in range(MOST_PARTS)},
+    "objects": {"a": [{}] * MOST_PARTS},
+    "lists of lists": {"a": [[[]] * 2] * MOST_PARTS},
+}
+
+
+@table("parts", MANY)
+def test_only_so_many_names_and_values_are_read(parts: str) -> None:
+    raw = json.dumps({"tool": "look", "arguments": MANY[parts], "timeout": "1m"}).encode()
+    with pytest.raises(AapProblem) as refused:
+        read_submission(raw)
+    assert (refused.value.status, refused.value.code) == (413, "request_too_large")
+    assert refused.value.message == f"the body has more than {MOST_PARTS:,} names and values"
+
+
+async def test_an_agent_that_sends_too_many_parts_is_told(agent: Agent) -> None:
+    body = {"tool": "look", "arguments": {"a": [1] * MOST_PARTS}, "timeout": "1m"}
+    said = await agent.refused(413, "request_too_large", "POST", "/requests", body, key="one")
+    assert said == f"the body has more than {MOST_PARTS:,} names and values"
+    few = {"tool": "look", "arguments": {"a": [1] * (MOST_PARTS - 10)}, "timeout": "1m"}
+    assert (await agent.send("POST", "/requests", few, key="two")).status_code == 201
+
+
+def test_what_is_nested_as_deep_as_it_may_be_is_read() -> None:
+    def nested(levels: int) -> bytes:
+        return f'{{"tool": "look", "arguments": {{"a": {"[" * levels}{"]" * levels}}}, "timeout": "1m"}}'.encode()
+
+    assert read_submission(nested(MOST_LEVELS - 2)).tool == "look"
+    with pytest.raises(AapProblem, match="nested more than 64 levels"):
+        read_submission(nested(MOST_LEVELS - 1))
 
 
 async def test_a_length_beyond_all_numbers_is_refused(agent: Agent) -> None:

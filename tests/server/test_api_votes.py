@@ -8,6 +8,7 @@ import pytest
 from tests.server.api_desk import ApiDesk, no, yes
 
 from signoff.core.request import State
+from signoff.core.strict_json import MOST_PARTS
 
 SOON = (datetime.now(UTC) + timedelta(hours=2)).replace(microsecond=0).isoformat()
 
@@ -176,3 +177,9 @@ async def test_a_key_that_is_given_twice_answers_nothing(api_desk: ApiDesk, how:
     assert "is given twice" in reply.json()["detail"]
     after = await api_desk.broker.get(asked.id)
     assert after.state is State.PENDING and not after.votes
+
+
+async def test_a_body_of_too_many_parts_is_refused(api_desk: ApiDesk) -> None:
+    body = {"tool": "look", "args": {f"a{number}": 1 for number in range(MOST_PARTS)}}
+    said = await api_desk.refused(413, "too-long", "POST", "/policy/explain", body)
+    assert said == f"the body has more than {MOST_PARTS:,} names and values"

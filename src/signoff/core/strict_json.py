@@ -7,23 +7,37 @@ runs.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, cast
 
 MOST_BYTES = 1024 * 1024
+MOST_LEVELS = 64
+"""How deep what others send may be nested."""
+MOST_PARTS = 10_000
+"""How many names and values there may be in it: each is judged, masked and shown by itself."""
 _LONGEST_SHOWN = 40
 """How many characters of the input an error message shows."""
 
 
-def read_object(text: bytes, *, what: str, most: int = MOST_BYTES, exact: bool = False) -> dict[str, Any]:
+class TooManyParts(ValueError):
+    """There are more than `MOST_PARTS` names and values."""
+
+    def __init__(self) -> None:
+        super().__init__(f"more than {MOST_PARTS:,} names and values")
+
+
+def read_object(
+    text: bytes, *, what: str, most: int = MOST_BYTES, exact: bool = False, bounded: bool = False
+) -> dict[str, Any]:
     """Parse an object. Raises `ValueError` with the reason.
 
-    With `exact`, a number with more digits than a float keeps is an error too.
+    With `exact`, a number with more digits than a float keeps is an error too. For `bounded` see `read_json`.
     """
     if len(text) > most:
         raise ValueError(f"{what} is larger than {most} bytes")
     try:
-        value = read_json(text.decode("utf-8"), exact=exact)
+        value = read_json(text.decode("utf-8"), exact=exact, bounded=bounded)
     except RecursionError as error:
         raise ValueError(f"{what} is nested too deeply") from error
     except UnicodeDecodeError as error:
@@ -35,9 +49,63 @@ def read_object(text: bytes, *, what: str, most: int = MOST_BYTES, exact: bool =
     return cast("dict[str, Any]", value)
 
 
-def read_json(text: str, *, exact: bool = False) -> Any:
-    """Parse any value. Raises what `json.loads` raises, and `ValueError` for a key that is given twice."""
-    return json.loads(text, object_pairs_hook=_once, parse_constant=_constant, parse_float=_exactly if exact else None)
+def read_json(text: str, *, exact: bool = False, bounded: bool = False) -> Any:
+    """Parse any value. Raises what `json.loads` raises, and `ValueError` for a key that is given twice.
+
+    With `bounded`, raises `TooManyParts` as soon as there are more than `MOST_PARTS` names and values.
+    """
+    read_float = _exactly if exact else float
+    if not bounded:
+        return json.loads(text, object_pairs_hook=_once, parse_constant=_constant, parse_float=read_float)
+    left = MOST_PARTS
+
+    def counted(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Count what Python is called for: the rest takes little time, and is counted when all is read."""
+
+        def read_one(part: Any) -> Any:
+            nonlocal left
+            left -= len(part) if isinstance(part, list) else 1  # pyright: ignore[reportUnknownArgumentType]
+            if left < 0:
+                raise TooManyParts
+            return read(part)
+
+        return read_one
+
+    value = json.loads(
+        text, object_pairs_hook=counted(_once), parse_constant=_constant, parse_float=counted(read_float)
+    )
+    if parts_of(value) > MOST_PARTS:
+        raise TooManyParts
+    return value
+
+
+def parts_of(value: object) -> int:
+    """Count the names and values in a JSON value."""
+    count, parts = 0, [value]
+    while parts:
+        part = parts.pop()
+        count += 1
+        if isinstance(part, dict):
+            inner = cast("dict[str, object]", part)
+            count += len(inner)
+            parts.extend(inner.values())
+        elif isinstance(part, list):
+            parts.extend(cast("list[object]", part))
+    return count
+
+
+def is_deeper(value: object, levels: int = MOST_LEVELS) -> bool:
+    """Whether a JSON value is nested deeper than so many levels, which is more than recursive code can follow."""
+    level = [value]
+    for _ in range(levels):
+        inner: list[object] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner.extend(cast("dict[str, object]", one).values())
+            elif isinstance(one, list):
+                inner.extend(cast("list[object]", one))
+        level = inner
+    return any(isinstance(one, dict | list) for one in level)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from uuid import UUID, uuid4
@@ -281,7 +282,7 @@ class AapApi:
     async def consume(self, sent: AapExchange) -> Response:
         key, aap = sent.key, self.state.broker.aap
         if (raw := await read_body(sent.request)).strip():
-            read_fields(raw)
+            await _fields(raw)
         async with self._turns.setdefault((sent.id, "consume"), Lock()):
             while True:
                 row = await aap.look(sent.id, sent.instance)
@@ -304,7 +305,7 @@ class AapApi:
         return await gate.second_look(self._call(row, submission, instance), request, row.grant)
 
     async def report(self, sent: AapExchange) -> Response:
-        found = read_fields(await _json_body(sent.request), required=("status",), others=("note",))
+        found = await _fields(await _json_body(sent.request), required=("status",), others=("note",))
         if found["status"] not in ("succeeded", "failed"):
             raise AapProblem(400, "invalid_field", "status: succeeded or failed", param="status")
         note = text_of(found, "note", LONGEST_NOTE, least=0) if "note" in found else ""
@@ -334,7 +335,8 @@ class AapApi:
     # --- instances ---
 
     async def provision(self, sent: AapExchange) -> Response:
-        key, found = sent.key, read_fields(await _json_body(sent.request), others=("instance_name", "delivery"))
+        key, raw = sent.key, await _json_body(sent.request)
+        found = await _fields(raw, others=("instance_name", "delivery"))
         _refuse_delivery(found)
         name, aap, by = name_of(found), self.state.broker.aap, sent.access
         async with self._turns.setdefault((by.holder, f"provision {key}"), Lock()):
@@ -368,7 +370,7 @@ class AapApi:
 
     async def rename(self, sent: AapExchange) -> Response:
         raw = await _json_body(sent.request)
-        key, found = sent.key, read_fields(raw, others=("instance_name", "delivery"), nullable=("delivery",))
+        key, found = sent.key, await _fields(raw, others=("instance_name", "delivery"), nullable=("delivery",))
         if not found:
             raise AapProblem(400, "missing_field", "name at least one field to change", param="instance_name")
         _refuse_delivery(found)
@@ -457,6 +459,14 @@ async def _json_body(request: Request) -> bytes:
     if kind != "application/json":
         raise AapProblem(400, "invalid_content_type", "send application/json")
     return await read_body(request)
+
+
+async def _fields(
+    raw: bytes, *, required: Sequence[str] = (), others: Sequence[str] = (), nullable: Sequence[str] = ()
+) -> dict[str, Any]:
+    """`read_fields`, where nobody else waits for a large body."""
+    read = partial(read_fields, raw, required=required, others=others, nullable=nullable)
+    return await done("reading a request of an agent", raw, read)
 
 
 def _wait_of(request: Request) -> timedelta | None:

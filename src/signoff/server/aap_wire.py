@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from signoff.core.aap import LONGEST_NAME, AapInstance, AapRequest, name_problem
 from signoff.core.access import AccessKey
-from signoff.core.strict_json import read_object
+from signoff.core.strict_json import MOST_LEVELS, TooManyParts, is_deeper, read_object
 from signoff.core.visible_text import visible
 
 LONGEST_TOOL = 200
@@ -23,8 +23,6 @@ LONGEST_NOTE = 4_000
 LONGEST_TIMEOUT = timedelta(days=30)
 LONGEST_WAIT = timedelta(seconds=30)
 """A longer wait is cut to this, as the protocol says."""
-_DEEPEST = 64
-"""Maximum nesting depth of lists and objects."""
 _DURATION = re.compile(r"([1-9][0-9]{0,8})([smh])")
 _UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
@@ -105,11 +103,13 @@ def read_fields(
 ) -> dict[str, Any]:
     """Parse a JSON body; raises `AapProblem` for missing, unknown or null fields, and for deep nesting."""
     try:
-        found = read_object(raw, what="the body", exact=True)
+        found = read_object(raw, what="the body", exact=True, bounded=True)
+    except TooManyParts as error:
+        raise AapProblem(413, "request_too_large", f"the body has {error}") from error
     except ValueError as error:
         raise AapProblem(400, "invalid_json", visible(str(error))) from error
-    if _is_deeper(found, _DEEPEST):
-        raise AapProblem(400, "invalid_json", f"the body is nested more than {_DEEPEST} levels deep")
+    if is_deeper(found):
+        raise AapProblem(400, "invalid_json", f"the body is nested more than {MOST_LEVELS} levels deep")
     for name, value in found.items():
         if name not in required and name not in others:
             raise AapProblem(400, "unknown_field", "unknown field", param=visible(name[:LONGEST_NAME]))
@@ -209,13 +209,3 @@ def _object(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _invalid(name: str, what: str) -> AapProblem:
     return AapProblem(400, "invalid_field", f"{name}: {what}", param=name)
-
-
-def _is_deeper(value: object, levels: int) -> bool:
-    if isinstance(value, dict):
-        inner = list(cast("dict[str, object]", value).values())
-    elif isinstance(value, list):
-        inner = cast("list[object]", value)
-    else:
-        return False
-    return levels == 0 or any(_is_deeper(one, levels - 1) for one in inner)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from hashlib import sha256
 from hmac import compare_digest
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -26,7 +26,7 @@ from starlette.responses import JSONResponse, Response
 from signoff.core.access import Permission
 from signoff.core.people import Actor, ActorKind
 from signoff.core.safe_text import safe_text
-from signoff.core.strict_json import read_json
+from signoff.core.strict_json import MOST_LEVELS, TooManyParts, is_deeper, read_json
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError
 from signoff.large_work import done
@@ -42,8 +42,6 @@ CSRF_HEADER = "x-signoff-csrf"
 KEY_HEADER = "idempotency-key"
 _KEY = re.compile(r"[\x21-\x7e]{1,200}")
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_DEEPEST = 64
-"""Maximum nesting depth of lists and objects in a body."""
 _LONGEST_NUMBER = 20
 """Maximum digits of a `Content-Length` header."""
 _MOST_PROBLEMS = 20
@@ -295,28 +293,14 @@ async def _read_json(model: type[BaseModel], request: Request, raw: bytes) -> Ba
 def _parsed(model: type[BaseModel], raw: bytes) -> BaseModel:
     """Parse a body strictly: a string is not a number, and `"no"` is not false."""
     try:
-        found = read_json(raw.decode())
+        found = read_json(raw.decode(), bounded=True)
+    except TooManyParts as error:
+        raise ProblemRaised(413, "too-long", f"the body has {error}") from error
     except (ValueError, RecursionError) as error:
         raise ProblemRaised(400, "bad-json", f"the body is not JSON: {visible(str(error))}") from error
-    if _is_deep(found):
-        raise ProblemRaised(400, "too-deep", f"the body is nested more than {_DEEPEST} levels deep")
+    if is_deeper(found):
+        raise ProblemRaised(400, "too-deep", f"the body is nested more than {MOST_LEVELS} levels deep")
     return _checked(lambda: model.model_validate_json(raw, strict=True), "the body")
-
-
-def _is_deep(value: object) -> bool:
-    """Whether a value is nested deeper than recursive code can follow."""
-    level = [value]
-    for _ in range(_DEEPEST):
-        inner: list[object] = []
-        for one in level:
-            if isinstance(one, dict):
-                inner.extend(cast("dict[str, object]", one).values())
-            elif isinstance(one, list):
-                inner.extend(cast("list[object]", one))
-        if not inner:
-            return False
-        level = inner
-    return True
 
 
 def _query_of(request: Request) -> dict[str, Any]:
