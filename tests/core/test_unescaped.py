@@ -82,6 +82,8 @@ def spelled(text: str, chain: Sequence[str], around: Sequence[str]) -> str:
 @example("p4ss ''\"word\\", "it's ", "\\", ["a shell word by hand", "JSON"], ["it's", "", "", ""])
 @example("é\"'\\/+%41", "a", "b", ["repr of bytes", "form"], ["", "", "", ""])
 @example("00000\n", "", "", ["a shell word with backslashes", "JSON"], ["", "", "", ""])
+@example("000000", "", "", ["HTML, every character", "HTML"], ["", "", "", ""])
+@example("00𐀀𫿀0ࠀ", "", "", ["base64", "JSON, slashes escaped"], ["", "", "", ""])
 @example("secret", "", "", ["base64", "base64 for URLs"], ["", "", "", ""])
 def test_a_secret_is_masked_in_every_spelling(
     secret: str, before: str, after: str, chain: list[str], around: list[str]
@@ -100,11 +102,19 @@ def test_a_secret_is_masked_in_every_spelling(
         assert secret not in masked
 
 
+@table("outer", sorted(SPELLINGS))
+def test_a_secret_is_masked_in_each_two_spellings(outer: str) -> None:
+    secret = "p4ss'w\"x\\y&%41+/é"
+    for inner in SPELLINGS:
+        text = spelled(f"x {secret} y", [inner, outer], ["k:", "", "", ""])
+        assert "declared secret⟧" in redact_text(text, secrets=[secret]), (inner, text)
+
+
 @examples(3_000, daily=60)
 @given(secrets, texts, chains, st.lists(plain, min_size=4, max_size=4))
 def test_a_text_without_the_secret_is_unchanged(secret: str, text: str, chain: list[str], around: list[str]) -> None:
     assume("Ж" not in text)
-    told = spelled(text, chain, around)
+    told, secret = spelled(text, chain, around), "".join(secret.split())
     assert Redactor([f"Ж{secret}Ж"]).found(told) == Redactor().found(told)
 
 

@@ -61,7 +61,8 @@ def unescaped(text: str, is_promising: Callable[[str], bool] = bool) -> Iterator
         above, level = level, list[Unescaped]()
         for one in above:
             for found in _read(one, is_promising if one is not whole else bool):
-                if found.text not in seen:
+                # What is packed may say the same, and stand elsewhere: an escape between two pieces is gone.
+                if found.packed or found.text not in seen:
                     seen.add(found.text)
                     level.append(found)
                     yield found
@@ -69,7 +70,13 @@ def unescaped(text: str, is_promising: Callable[[str], bool] = bool) -> Iterator
 
 _LETTER = r"(?:3\d|[46][1-9A-Fa-f]|[57][0-9Aa])"
 LOOSE = re.compile(
-    rf"%{_LETTER}|\\(?:x|u00|u\{{0*|U000000){_LETTER}|\\(?:06|07|1[0-7])[0-7]|\\6\d|&#(?:[xX]0*{_LETTER}|0*(?:4[89]|5\d|[6-9]\d|1[012]\d));"
+    # a letter or a digit that is escaped
+    rf"%{_LETTER}|\\(?:x|u00|u\{{0*|U000000){_LETTER}|\\(?:06|07|1[0-7])[0-7]|\\6\d"
+    rf"|&\\?#(?:[xX]0*{_LETTER}|0*(?:4[89]|5\d|[6-9]\d|1[012]\d))\\?;"
+    # the sign of an escape that is escaped itself
+    rf"|%(?:25{_LETTER}|26(?:#|%23)|5[Cc][xuU0167])|&(?:amp;#|#(?:37|38|92|[xX](?:2[56]|5[Cc]));|percnt;|bsol;)"
+    r"|\\(?:x|u00|u\{0*|U000000)(?:2[56]|5[Cc])|\\(?:04[56]|134)"
+    # a word in pieces: by quotes, over two lines, or as base64 over lines that are escaped
     r"|(?<=[A-Za-z0-9])(?<!\W[BbRrUuFf])(?:['\"]+|\\\n)(?=[A-Za-z0-9])(?!(?:s|t|d|m|re|ve|ll)\b)"
     r"|(?<![A-Za-z0-9])[A-Za-z0-9+/]{60,}+(?:\\+r)?\\+n"
 )
