@@ -84,3 +84,23 @@ def test_time_that_runs_out_is_said_once_on_a_line_of_its_own(shop: Desk) -> Non
     assert told.startswith("\n")
     assert "denied    " not in told and "nobody waits" not in told
     assert len(re.findall(r"in time", told)) == 1
+
+
+def test_a_file_that_changed_since_the_diff_was_shown_is_shown_anew(shop: Desk) -> None:
+    file = shop.directory / "a.txt"
+    child = runs(shop, "by: ops", "ana")
+    child.expect("your answer > ")
+    assert "+1 -0" in COLOUR.sub("", str(child.before))
+    file.write_text("milk\n")
+    child.sendline("a")
+    child.expect("your answer > ")
+    assert file.read_text() == "milk\n", "it is not overwritten before somebody saw that"
+    again = " ".join(COLOUR.sub("", str(child.before)).split())
+    assert "again `a.txt` changed after ana approved it" in again
+    assert "+1 -1" in again and "-milk" in again
+    child.sendline("a")
+    rest_of(child)
+    assert file.read_text() == "eggs"
+    log = shop.run("audit", "log").out
+    assert "`a.txt` changed after ana approved it" in log.partition("cancelled")[2].splitlines()[0]
+    assert "asked again: `a.txt` changed" in log

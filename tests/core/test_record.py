@@ -425,6 +425,7 @@ def test_a_changed_first_line(change: tuple[bytes, bytes]) -> None:
     ("body", "who", "what"),
     [
         ({"title": "Delete a.txt", "reason": "rule"}, "", "Delete a.txt: rule"),
+        ({"title": "Delete", "reason": "rule", "changed": ["a", "b"]}, "", "Delete: asked again: a; b"),
         ({"approved": True, "by": "ana", "note": "fine"}, "ana", "approves: fine"),
         ({"approved": False, "by": "ana", "stands_for": "ben"}, "ana", "denies, standing in for ben"),
         ({"approved": True, "edited_args": {"to": "é"}}, "", 'approves, with other arguments {"to": "é"}'),

@@ -10,6 +10,8 @@ import pytest
 from pydantic_ai import Agent, DeferredToolRequests
 from tests.attacks.kept import YES, Place
 from tests.gate.agents import calls
+from tests.server.api_desk import ApiDesk, yes
+from tests.server.web_desk import Page
 
 from signoff import ApprovalDecision, Signoff, resume
 from signoff.core.card import card_for
@@ -197,3 +199,34 @@ async def test_a_waiting_question_shows_what_the_other_one_left(place: Place, fi
     gate, waits = process()
     await resume(waits, first.run)
     assert file.text == "newer\n"
+
+
+async def test_api_web_and_log_say_that_the_file_changed(place: Place, file: TextFile, tmp_path: Path) -> None:
+    file.holds("old\n")
+    desk = ApiDesk(tmp_path, rules="policy:\n  - ask: write_file\n")
+    try:
+        rules = str(desk.file)
+        gate = place.gate(rules)
+        await agent(gate, file, [WRITE]).run("go")
+        [asked] = await gate.pending()
+        await desk.post(f"/requests/{asked.id}/votes", yes(asked))
+        file.holds("theirs\n")
+        gate = place.gate(rules)
+        await resume(agent(gate, file, [WRITE]), asked.run)
+        assert file.text == "theirs\n"
+        [anew] = (await desk.get("/requests"))["requests"]
+        shown = (await desk.get(f"/reports/requests/{anew['id']}"))["card"]
+        assert "-theirs\n+new" in shown["preview"]["text"]
+        why = "`a.txt` changed after ben approved it"
+        assert why in shown["changed"]
+        page = (await desk.client.get(f"http://inbox.test/requests/{anew['id']}", headers={"x-who": "ben"})).text
+        assert why in Page(page).words and "theirs" in Page(page).words
+        before = await desk.get(f"/requests/{asked.id}")
+        assert before["state"] == "cancelled"
+        told = [one["what"] for one in (await desk.get("/audit"))["events"] if why in one["what"]]
+        assert [one.partition(":")[0] for one in told] == ["cancelled", "Write a.txt"]
+        await desk.post(f"/requests/{anew['id']}/votes", yes(await gate.broker.get(anew["id"])))
+        await resume(agent(place.gate(rules), file, [WRITE]), asked.run)
+        assert file.text == "new\n"
+    finally:
+        await desk.close()

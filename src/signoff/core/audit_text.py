@@ -114,7 +114,12 @@ def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
 
 
 def _rest(said: Mapping[str, Any], kind: str) -> str:
-    """The reason; for a call that ran, how it ended; for a run that was started or resumed, how it was loosened."""
+    """The reason; for a call that ran, how it ended; for a run that was started or resumed, how it was loosened.
+
+    For a call that was asked about again, why it was.
+    """
+    if changed := _texts(said.get("changed")):
+        return f"asked again: {'; '.join(changed)}"
     if kind in _STARTS and (loosened := _texts(said.get("loosened"))):
         return f"loosened: {'; '.join(loosened)}"
     if kind == "remembered" and (grant := _text(said.get("grant"))):
