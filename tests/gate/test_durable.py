@@ -118,6 +118,16 @@ async def test_later_questions_name_what_ran_not_what_the_model_asked_for(proces
     assert [one.summary for one in newest.context.recent] == ['pay(amount=73, to="shop")']
 
 
+async def test_a_question_names_what_the_same_answer_of_the_model_did_before_it(process: Process, till: Till) -> None:
+    turns = [calls(("look", {})), calls(("look", {}), ("pay", {"amount": 9}), ("pay", {"amount": 5})), {"say": "done"}]
+    gate = process(policy=[{"allow": "look"}, {"deny": {"tool": "pay", "amount": 9}}])
+    await asked(gate, turns, till)
+    [request] = await gate.pending()
+    before = [(one.summary, one.outcome) for one in request.context.recent]
+    assert before[0] == ("look()", "success"), "of the answer before"
+    assert sorted(before[1:]) == [("look()", "success"), ('pay(amount=9, to="shop")', "denied")]
+
+
 async def test_what_ran_in_the_same_step_is_not_repeated(process: Process, till: Till) -> None:
     looked: list[int] = []
     turns = [calls(("look", {}), ("pay", {"amount": 5}), ("pay", {"amount": 6})), {"say": "{{last}}"}]

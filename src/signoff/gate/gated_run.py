@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.conversation import Conversation
-from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, SkipToolExecution
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, SkipToolExecution, ToolRetryError
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.toolsets import ToolsetTool
@@ -69,9 +69,9 @@ from signoff.gate.course import (
 )
 from signoff.gate.denial import denial, refusal
 from signoff.gate.gate import TOOL_ASKS, Gate
-from signoff.gate.gated_calls import GatedCall, enter, leave, named_approver, never
+from signoff.gate.gated_calls import GatedCall, enter, leave, named_approver, never, newest_response
 from signoff.gate.memo import DoesNotFit
-from signoff.gate.nesting import CallPaused, Level, entry_of, is_left_over, lost_question, pause_in, ungated
+from signoff.gate.nesting import CallPaused, Level, OverCall, entry_of, is_left_over, lost_question, pause_in, ungated
 from signoff.gate.questions import REQUEST, Question, Questions, question_about
 from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, TOOL, decided_by, decided_why, words_of
@@ -498,6 +498,7 @@ class GatedRun:
         if gated.enclosing is not None:
             gated.enclosing.over()
         self.reporter.report(CallStep.RAN, gated, request=request)
+        self._is_over(gated, "success")
         if self.level.saver is not None:
             self.level.saver.returned(call.call_id, call.tool, result)
         return result
@@ -508,8 +509,14 @@ class GatedRun:
             gated.enclosing.over()
         self.reporter.report(CallStep.FAILED, gated, request=gated.request, text=f"{type(error).__name__}: {error}")
         if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a denial: the run continues
+            self._is_over(gated, "denied")
             return SkipToolExecution(denial(gated.call.tool, by=TOOL, reason=words_of(error)))
+        self._is_over(gated, "retried" if isinstance(error, ModelRetry | ToolRetryError) else "failed")
         return WrongUse(ungated(gated.call.tool)) if is_left_over(error) else None
+
+    def _is_over(self, gated: GatedCall, outcome: str) -> None:
+        """Note how a call ended, for questions about other calls of the same response."""
+        self.level.over.append(OverCall(newest_response(gated.ctx.messages), gated.call, outcome))
 
     def _pause(self, gated: GatedCall) -> None:
         """Note that the tool let the pause of a nested run pass: the call ends here, and may be made again."""
@@ -530,6 +537,7 @@ class GatedRun:
 
     def _refused(self, gated: GatedCall, by: str, reason: str) -> Exception:
         self.reporter.report(CallStep.DENIED, gated, by=by, text=reason)
+        self._is_over(gated, "denied")
         if self.gate.on_denied == "raise":
             return refusal(gated.call.tool, by=by, reason=reason)
         return SkipToolExecution(denial(gated.call.tool, by=by, reason=reason))

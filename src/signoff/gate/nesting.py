@@ -9,12 +9,13 @@ resumed, each paused call is made again, and the runs inside it continue where t
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired, UserError
@@ -25,7 +26,7 @@ from signoff.broker.runs import RunProgress
 from signoff.broker.wall_clock import pause_for
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest
-from signoff.core.request_context import RequestContext
+from signoff.core.request_context import MOST_CALLS, RequestContext
 from signoff.core.run import EnteredCall, RunState, SavedRun
 from signoff.errors import WrongUse
 from signoff.gate.gate import Gate
@@ -38,6 +39,16 @@ PATIENCE = timedelta(minutes=1)
 
 class CallPaused(ApprovalRequired):
     """A nested run waits for people, so the call around it and the run around that wait too."""
+
+
+class OverCall(NamedTuple):
+    """A call that is over."""
+
+    response: ModelResponse | None
+    """The response that made it: the newest one when it ended."""
+    call: Call
+    outcome: str
+    """As in `PastCall`."""
 
 
 @dataclass(slots=True)
@@ -60,6 +71,8 @@ class Level:
     """Runs that began inside its calls."""
     context: tuple[ModelResponse | None, RequestContext] | None = None
     """The context of the questions about the current calls, and the response that made these calls."""
+    over: deque[OverCall] = field(default_factory=lambda: deque[OverCall](maxlen=MOST_CALLS))
+    """Its last calls that are over: those of the newest response are in no history yet."""
     ran_with: dict[str, Mapping[str, Any] | None] = field(default_factory=dict[str, Mapping[str, Any] | None])
     """By call key, the arguments that a person gave a call that ran; None for a call that ran as it was made."""
 

@@ -211,11 +211,18 @@ def _key_of(past: _Past, gated: GatedCall) -> str:
 
 
 def _summary(past: _Past, ran_with: Mapping[str, Any] | None, secrets: Sequence[str]) -> str:
-    made: Mapping[str, Any] = {}
-    with suppress(ValueError, AssertionError, CannotCanonicalise):  # a model may write anything
-        asked = past.call.args_as_dict() if past.call is not None else {}
-        made = redact(asked if ran_with is None else ran_with, secrets=secrets).args
-    return summary_of(past.result.tool_name, made, {})
+    made = ran_with
+    if made is None:
+        with suppress(ValueError, AssertionError):  # a model may write anything
+            made = past.call.args_as_dict() if past.call is not None else None
+    return _line(past.result.tool_name, made or {}, secrets)
+
+
+def _line(tool: str, args: Mapping[str, Any], secrets: Sequence[str]) -> str:
+    shown: Mapping[str, Any] = {}
+    with suppress(ValueError, CannotCanonicalise):
+        shown = redact(args, secrets=secrets).args
+    return summary_of(tool, shown, {})
 
 
 @dataclass(slots=True)
@@ -296,7 +303,7 @@ class Questions:
         Calls that ran meanwhile may have changed what a preview shows: it is made anew, also of a request that is open.
         """
         questions = [await self._as_now(one) for one in questions]
-        fresh = [one.request for one in questions if one.request.opened_at is None]
+        fresh = [self._with_neighbours(one) for one in questions if one.request.opened_at is None]
         known = await self._open(ctx, fresh, deferred)
         opened = {new.id: request for new, request in zip(fresh, known, strict=True)}
         requests: list[ApprovalRequest] = []
@@ -309,6 +316,19 @@ class Questions:
             self.gate.answers.edits[request.id] = partial(self.check_edit, one.gated, request)
             requests.append(request)
         return requests
+
+    def _with_neighbours(self, question: Question) -> ApprovalRequest:
+        """Return the request with the calls of the same response that are over: they are in no history yet."""
+        request, newest = question.request, newest_response(question.gated.ctx.messages)
+        over = [
+            PastCall(summary=_line(one.call.tool, one.call.args, self.gate.secrets), outcome=one.outcome)
+            for one in self.level.over
+            if one.response is newest and one.call.call_id != request.tool_call_id
+        ]
+        if not over:
+            return request
+        recent = (*request.context.recent, *over)[-MOST_CALLS:]
+        return request.changed_to(context=replace(request.context, recent=recent))
 
     async def _as_now(self, question: Question) -> Question:
         """Return the question with a preview of now. An open request whose preview is outdated is withdrawn."""
