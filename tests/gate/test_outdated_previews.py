@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, DeferredToolRequests
+from pydantic_ai import Agent, DeferredToolRequests, FunctionToolset
 from tests.attacks.kept import YES, Place
 from tests.gate.agents import calls
 from tests.server.api_desk import ApiDesk, yes
@@ -93,6 +93,35 @@ async def test_a_file_that_changed_while_a_person_read_is_shown_anew(file: TextF
     card = card_for(ana.seen[1])
     assert card.changed.startswith("`a.txt` changed after ") and "no longer counts" in card.changed
     assert "basis" not in [one.name for one in card.details]
+
+
+class Till(FunctionToolset[Any]):
+    """A toolset of somebody's own, which says what its preview is made from, and does not look again."""
+
+    def __init__(self) -> None:
+        self.balance = 100
+        super().__init__([self.pay])
+
+    def describe_approval(self, name: str, args: Mapping[str, Any], ctx: Any) -> Mapping[str, Any]:
+        left = self.balance - args["amount"]
+        return {"preview": f"{left} are left", "basis": {"the balance": str(self.balance)}}
+
+    def pay(self, amount: int) -> str:
+        self.balance -= amount
+        return "paid"
+
+
+async def test_any_toolset_may_say_what_its_preview_is_made_from() -> None:
+    till = Till()
+
+    def spend() -> None:
+        till.balance -= 50
+
+    ana = Person(spend)
+    turns = [calls(("pay", {"amount": 30})), {"say": "done"}]
+    await Agent(ScriptedModel(turns), toolsets=[till], capabilities=[Signoff([], approver=ana)]).run("go")
+    assert [one.metadata["preview"] for one in ana.seen] == ["70 are left", "20 are left"]
+    assert (card_for(ana.seen[1]).changed.partition(" after ")[0], till.balance) == ("the balance changed", 20)
 
 
 async def test_what_is_shown_may_come_back(file: TextFile) -> None:
