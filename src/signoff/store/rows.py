@@ -198,7 +198,7 @@ def _request(row: Row) -> ApprovalRequest:
         "remind_at": moment(remind_at),
         "escalated": bool(escalated),
         "assigned": told(assigned),
-        "waiter": told(waiter),
+        "waiter": told(waiter) if waiter else "",
         "votes": _votes(votes) if votes is not None else (),
         "decision": _decision(decision) if decision is not None else None,
         "claim": load_claim(claim) if claim is not None else None,
