@@ -6,11 +6,15 @@ What is the same for all agents is in `test_real_agents.py`. By day, where it is
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import pexpect
 import pytest
 from tests import start
 from tests.outside.model_api import Script, Turn
@@ -175,3 +179,54 @@ def test_whatever_is_wrong_on_a_request_its_own_user_is_asked(sits: Sits, fault:
     FAULTS[fault](session)
     session.run()
     assert not session.made()
+
+
+# --- interrupted and killed ---
+
+
+def withdrawn(one: Session, request: dict[str, Any]) -> None:
+    """The request is over within seconds, an approval comes too late, and nobody is asked what became of the call."""
+    until(lambda: not one.waits(), "the request is withdrawn", 20)
+    late = start.run(
+        [*start.SIGNOFF, "approve", request["id"]], cwd=one.directory, env=one.env, capture_output=True, text=True
+    )
+    assert late.returncode != 0 and "the client is gone" in late.stdout + late.stderr
+    assert one.waits() == [] and not one.made()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_claude_code_is_ended_while_a_call_waits(sits: Sits, number: int) -> None:
+    one = sits(calls(MAKE))
+    process = one.begin(*BYPASS)
+    [request] = until(one.waits, "the call is asked about", start.PATIENCE)
+    process.send_signal(number)
+    process.communicate(timeout=start.PATIENCE)
+    withdrawn(one, request)
+
+
+@pytest.mark.nightly
+def test_escape_withdraws_the_request_and_the_next_one_can_be_approved(sits: Sits) -> None:
+    one = sits(calls(MAKE), calls(MAKE))
+    settings = {"hasCompletedOnboarding": True, "projects": {str(one.directory): {"hasTrustDialogAccepted": True}}}
+    settings["customApiKeyResponses"] = {"approved": [one.env["ANTHROPIC_API_KEY"][-20:]], "rejected": []}
+    (one.home / ".claude.json").write_text(json.dumps(settings))
+    given = {"cwd": one.directory, "env": {**one.env, "TERM": "xterm-256color"}, "dimensions": (40, 100)}
+    with start.terminal([program(CLAUDE), "DO IT"], **given) as screen:
+        drain = threading.Thread(target=drained, args=(screen,))
+        drain.start()
+        [request] = until(one.waits, "the call is asked about", start.PATIENCE)
+        screen.send("\x1b")
+        withdrawn(one, request)
+        screen.send("DO IT once more")
+        screen.send("\r")
+        [again] = until(one.waits, "the next call is asked about", start.PATIENCE)
+        one.signoff("approve", again["id"])
+        until(one.made, "what was approved ran", start.PATIENCE)
+        screen.kill(signal.SIGKILL)
+        drain.join(start.PATIENCE)
+
+
+def drained(screen: Any) -> None:
+    """Read until the program ends: a terminal that is full would stop it."""
+    screen.expect(pexpect.EOF, timeout=None)
