@@ -19,7 +19,7 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.verdict import Effect
-from signoff.errors import WrongFile
+from signoff.errors import AlreadySettled, WrongFile
 from signoff.testing import FakeClock
 from signoff.testing.office import soon
 
@@ -242,6 +242,59 @@ async def test_the_agent_withdraws_what_waits(desk: AapDesk, agent: Agent) -> No
     assert (cancelled["status"], cancelled["decision"]["status"]) == ("cancelled", "cancelled")
     assert await agent.data("DELETE", f"/requests/{asked['id']}") == cancelled
     assert (await desk.broker.get(request.id)).state is State.CANCELLED
+
+
+async def test_an_agent_with_a_lease_that_is_heard_of_no_more_is_gone(
+    desk: AapDesk, agent: Agent, clock: FakeClock
+) -> None:
+    lease = {"Signoff-Lease": "40"}
+    asked = await agent.data("POST", "/requests", REFUND, key="a", headers=lease, status=201)
+    request = await desk.only()
+    for _ in range(3):
+        clock.advance(39)
+        assert (await agent.data("GET", f"/requests/{asked['id']}", headers=lease))["status"] == "pending"
+    clock.advance(40)
+    with pytest.raises(AlreadySettled, match="the client is gone"):
+        await desk.broker.answer(request.id, ApprovalDecision(approved=True), by=Actor(name="ben"))
+    await desk.broker.sweep()
+    assert (await desk.broker.get(request.id)).state is State.CANCELLED
+    assert (await agent.get(asked))["decision"]["note"] == "the client is gone"
+
+
+async def test_what_was_approved_and_fetched_by_nobody_is_withdrawn_with_the_lease(
+    desk: AapDesk, agent: Agent, clock: FakeClock
+) -> None:
+    asked = await agent.data("POST", "/requests", REFUND, key="a", headers={"Signoff-Lease": "40"}, status=201)
+    request = await desk.only()
+    await desk.answer(request.id)
+    clock.advance(40)
+    await desk.broker.sweep()
+    assert (await desk.broker.get(request.id)).state is State.CANCELLED
+    await agent.refused(409, "not_approved", "POST", f"/requests/{asked['id']}/consume", key="x")
+
+
+async def test_an_agent_without_a_lease_may_come_back_later(desk: AapDesk, agent: Agent, clock: FakeClock) -> None:
+    for lease in ({}, {"Signoff-Lease": ""}, {"Signoff-Lease": "soon"}, {"Signoff-Lease": "9" * 30}):
+        asked = await agent.data("POST", "/requests", REFUND, key=f"{lease}", headers=lease, status=201)
+        clock.advance(timedelta(minutes=20))
+        await desk.broker.sweep()
+        assert (await agent.get(asked))["status"] == "pending"
+
+
+async def test_an_agent_that_tells_no_outcome_is_handed_the_approval(
+    desk: AapDesk, agent: Agent, clock: FakeClock
+) -> None:
+    asked = await agent.ask()
+    request = await desk.only()
+    await desk.answer(request.id)
+    path = f"/requests/{asked['id']}/consume"
+    await agent.data("POST", path, key="x", headers={"Signoff-Outcome": "none"})
+    await agent.refused(409, "already_consumed", "POST", path, key="y", headers={"Signoff-Outcome": "none"})
+    clock.advance(timedelta(days=1))
+    assert await desk.broker.sweep() == [], "nobody is asked what became of it"
+    done = await desk.broker.get(request.id)
+    assert done.state is State.SUCCEEDED and done.claim is not None and done.claim.handed_over
+    assert (await desk.kinds())[-1] == "handed over"
 
 
 async def test_a_poll_waits_for_the_answer(desk: AapDesk, agent: Agent, clock: FakeClock) -> None:

@@ -7,19 +7,23 @@ import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import uvicorn
 from tests.server.aap_desk import AapDesk
 
+from signoff.broker import Broker
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_status import status_of
 from signoff.errors import Halted, ServerFailed
+from signoff.outside.coding_agents import AGENTS, CLAUDE_CODE, CodingAgent, HookMoment
+from signoff.store.store_factory import open_store
 from signoff.testing.office import soon
 from signoff.wiring.hook_answer import HookDesk, HookOptions
 
@@ -60,29 +64,37 @@ class Pair:
 
     async def told(self, tool: str = "Write", number: str = "t1", **more: Any) -> str:
         """The decision and its reason; empty where nothing is said."""
+        reply = await self.hooks.answer(json.dumps(self.event(tool, number, **more)).encode(), self.options, {})
+        assert not reply.err, reply.err
+        told = json.loads(reply.out or "{}")
+        told = told.get("hookSpecificOutput", told)
+        return " ".join(str(value) for name, value in told.items() if name != "hookEventName")
+
+    def event(self, tool: str = "Write", number: str = "t1", **more: Any) -> dict[str, Any]:
         event = {"session_id": "s", "cwd": str(self.project), "hook_event_name": "PreToolUse", "tool_name": tool}
         event |= {"tool_input": {"file_path": "a", "content": "x"}, "tool_use_id": number, **more}
-        if self.agent == "gemini":
+        if self.agent != "claude-code":
             del event["tool_use_id"]
-        options = HookOptions(
+        return event
+
+    @property
+    def options(self) -> HookOptions:
+        return HookOptions(
             agent=self.agent,
             project=str(self.project),
             patience=timedelta(seconds=self.patience),
             server=f"http://127.0.0.1:{self.port}",
             token_file=str(self.token),
         )
-        reply = await self.hooks.answer(json.dumps(event).encode(), options, {})
-        assert not reply.err, reply.err
-        told = json.loads(reply.out or "{}")
-        told = told.get("hookSpecificOutput", told)
-        return " ".join(str(value) for name, value in told.items() if name != "hookEventName")
 
-    async def asked(self) -> ApprovalRequest:
+    async def asked(self, broker: Broker | None = None) -> ApprovalRequest:
+        broker = broker or self.desk.broker
+
         async def is_open() -> bool:
-            return bool(await self.desk.broker.pending())
+            return bool(await broker.pending())
 
         await soon(is_open, "the hook asked nothing")
-        [request] = await self.desk.broker.pending()
+        [request] = await broker.pending()
         return request
 
     async def answered(self, asking: Awaitable[str], then: Callable[[ApprovalRequest], Awaitable[Any]]) -> str:
@@ -119,6 +131,35 @@ async def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
     await made.desk.close()
 
 
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> CodingAgent:
+    """An agent whose events have no call ids, and that runs no hook after a call."""
+    moments = {"PreToolUse": HookMoment.BEFORE}
+    made = replace(CLAUDE_CODE, name="plain", title="Plain", ids=False, moments=moments)
+    monkeypatch.setitem(cast("dict[str, CodingAgent]", AGENTS), "plain", made)
+    return made
+
+
+async def test_here_too_an_agent_without_call_ids_that_tells_no_outcomes(
+    pair: Pair, plain: CodingAgent, tmp_path: Path
+) -> None:
+    """Approvals are spent once, each by its own run of the hook, and nobody is asked what became of the calls."""
+    pair.agent, store = plain.name, f"sqlite:{tmp_path / 'here.db'}"
+    options = replace(pair.options, server="", token_file="", store=store)
+    broker = Broker(open_store(store))
+    event = json.dumps(pair.event()).encode()
+    for at in (1, 2):
+        task = asyncio.ensure_future(pair.hooks.answer(event, replace(options, attempt=f"run {at}"), {}))
+        request = await pair.asked(broker)
+        await broker.answer(request.id, ApprovalDecision(approved=True), by=BEN)
+        assert '"allow"' in (await task).out
+        done = await broker.get(request.id)
+        assert done.state is State.SUCCEEDED and status_of(done).step == "approved by ben, handed over"
+    assert await broker.sweep() == []
+    broker.watch.close()
+    broker.store.close()
+
+
 async def test_a_call_from_the_question_to_its_outcome(pair: Pair) -> None:
     assert "deny signoff: refused by policy: never here" in await pair.told("Drop")
     assert "not from here" in await pair.told("Fetch", "t2") and "allow" in await pair.told("Look", "t3")
@@ -137,6 +178,36 @@ async def test_gemini_tells_outcomes_too_and_asks_nobody_for_them(pair: Pair) ->
     assert "allow" in await pair.answered(pair.told(**before), pair.says)
     assert await pair.told(hook_event_name="AfterTool", timestamp="2", tool_response="") == ""
     assert await pair.states() == [State.SUCCEEDED]
+
+
+async def test_an_agent_without_call_ids_that_tells_no_outcomes(pair: Pair, plain: CodingAgent) -> None:
+    pair.agent = plain.name
+    for _ in range(2):
+        assert "allow" in await pair.answered(pair.told(), pair.says), "each call is asked about"
+    assert await pair.states() == [State.SUCCEEDED, State.SUCCEEDED]
+    assert (await pair.desk.kinds())[-8:] == ["asked", "voted", "settled", "handed over"] * 2
+
+
+async def test_an_agent_that_leaves_while_people_think(pair: Pair) -> None:
+    task = asyncio.ensure_future(pair.told())
+    request = await pair.asked()
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert (await pair.desk.broker.get(request.id)).state is State.CANCELLED
+
+
+async def test_an_answer_that_its_agent_never_read_is_no_call_in_doubt(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "allow" in await pair.answered(pair.told(), pair.says)
+    assert await pair.states() == [State.CLAIMED]
+    question = pair.hooks.read(json.dumps(pair.event()).encode(), pair.options, {})
+    assert question is not None
+    await question.undelivered()
+    assert await pair.states() == [State.FAILED]
+    [failed] = await pair.desk.broker.store.read(lambda tx: tx.past.recent(limit=1))
+    assert failed.claim is not None and "it did not run" in failed.claim.error
 
 
 async def test_refused_edited_and_in_vain(pair: Pair) -> None:

@@ -90,11 +90,13 @@ class BrokerAap:
         is_deadline: bool = False,
         policy: Layers | None = None,
         most: int,
+        lease: timedelta | None = None,
     ) -> AapAnswer:
         """Store a call, with the question for people or with the decision of policy.
 
         The times are set here: the call ends `window` from now. With `is_deadline` the question gets this as its
-        deadline. If the instance already used the idempotency key, the request stored under it is returned. The
+        deadline. With a `lease` the agent waits all the time, and is gone if `renew` is not called for so long. If the
+        instance already used the idempotency key, the request stored under it is returned. The
         conflict is `too_many_pending` if `most` calls of the instance wait already.
         """
         ledger = self._ledger
@@ -109,9 +111,13 @@ class BrokerAap:
                 return AapAnswer(request=row, conflict="too_many_pending", message=text)
             kept = row.changed(created_at=now, deadline=now + window, decision=_dated(row.decision, now))
             if question is not None:
+                if lease is not None:
+                    kept = kept.changed(waits_until=now + lease)
                 if policy is not None:
                     self._policies.keep(tx, policy)
                 opened = stored.opened(ledger.journal, question, now)
+                if lease is not None:
+                    opened = opened.changed_to(waiter=row.holder)
                 if is_deadline:
                     opened = _until(opened, kept.deadline, now)
                 kept = kept.changed(request=stored.ask(tx, ledger.journal, opened, now).id)
@@ -138,6 +144,16 @@ class BrokerAap:
             "settle AAP", lambda tx, now: self._settled(tx, _found(tx, row.id, instance), now)
         )
 
+    async def renew(self, request_id: str, instance: str, lease: timedelta) -> None:
+        """Note that the agent of an undecided request, which was submitted with a lease, still waits."""
+
+        def work(tx: Transaction, now: datetime) -> None:
+            row = _found(tx, request_id, instance)
+            if row.waits_until is not None and row.consumed_at is None and not row.is_left(now):
+                tx.aap_requests.put(row.changed(waits_until=now + lease))
+
+        await self._ledger.write("wait by AAP", work)
+
     async def cancel(self, request_id: str, instance: str) -> AapAnswer:
         """Withdraw a pending call. A call that is decided stays as it is."""
 
@@ -152,13 +168,21 @@ class BrokerAap:
         return await self._ledger.write("cancel AAP", work)
 
     async def consume(
-        self, request_id: str, instance: str, key: str, refusal: str | None = None, uses: GrantUse | None = None
+        self,
+        request_id: str,
+        instance: str,
+        key: str,
+        refusal: str | None = None,
+        uses: GrantUse | None = None,
+        *,
+        tells_outcome: bool = True,
     ) -> AapAnswer:
         """Consume an approval, once: the agent is about to run the call.
 
         `refusal` says why the call may not run after all; empty if it may. None means that policy was not checked,
         because the request was not approved yet: if it is approved by now, the conflict is `NOT_JUDGED` and the caller
-        has to check. `uses` is the grant that lets the call run. Raises `Halted` while everything is halted.
+        has to check. `uses` is the grant that lets the call run. With `tells_outcome` unset, no outcome will be
+        reported: the record says that the call was handed over. Raises `Halted` while everything is halted.
         """
         ledger = self._ledger
 
@@ -183,7 +207,7 @@ class BrokerAap:
             if why is None:
                 return AapAnswer(request=row, conflict=NOT_JUDGED, message="the request was approved just now")
             if not why:
-                why = self._claimed(tx, row, uses, now)
+                why = self._claimed(tx, row, uses, now, tells_outcome=tells_outcome)
             if why:
                 self._void(tx, row, why, now)
                 return AapAnswer(request=row, conflict="approval_expired", message=why)
@@ -387,7 +411,9 @@ class BrokerAap:
         if request is not None and request.state in (State.PENDING, State.APPROVED):
             stored.settle(tx, self._ledger.journal, request, Cancelled(why), now)
 
-    def _claimed(self, tx: Transaction, row: AapRequest, uses: GrantUse | None, now: datetime) -> str:
+    def _claimed(
+        self, tx: Transaction, row: AapRequest, uses: GrantUse | None, now: datetime, *, tells_outcome: bool
+    ) -> str:
         """Claim the approval behind a call; return why that is not possible, empty if it was done."""
         if not row.request:
             if uses is not None and (why := use_grant(tx, self._ledger.journal, uses, now)):
@@ -395,6 +421,9 @@ class BrokerAap:
             tx.record.append([self._passed(row, "claimed", now, {"process": row.holder})])
             return ""
         try:
+            if not tells_outcome:
+                stored.hand_over(tx, self._ledger.journal, stored.found(tx, row.request), row.holder, now)
+                return ""
             claimed = stored.put(tx, stored.found(tx, row.request), Claimed(row.holder, row.id), now)
         except RequestError as error:  # it was withdrawn in the meantime
             return str(error)

@@ -322,18 +322,20 @@ class Broker:
 
         return await ledger.write("claim", work)
 
-    async def hand_over(self, request_ids: Sequence[str]) -> Sequence[ApprovalRequest]:
+    async def hand_over(
+        self, request_ids: Sequence[str], *, holder: Process | None = None
+    ) -> Sequence[ApprovalRequest]:
         """Claim approvals for a program that runs the calls itself, without a gate: no outcome will be reported.
 
-        Returns those that it got: not what somebody else has claimed or what is not approved. Raises `Halted` while
-        halted.
+        `holder` is its process, if it is another one than this. Returns those that it got: not what somebody else has
+        claimed or what is not approved. Raises `Halted` while halted.
         """
-        ledger = self.ledger
+        ledger, process = self.ledger, holder or self.ledger.process
 
         def work(tx: Transaction, now: datetime) -> list[ApprovalRequest]:
             check_not_halted(tx)
             approved = [one for each in request_ids if (one := stored.found(tx, each)).state is State.APPROVED]
-            return [stored.hand_over(tx, ledger.journal, one, ledger.process.id, now) for one in approved]
+            return [stored.hand_over(tx, ledger.journal, one, process.id, now) for one in approved]
 
         return await ledger.write("hand over", work) if request_ids else []
 

@@ -119,5 +119,5 @@ def is_gone(tx: Transaction, holder: str, own: str, now: datetime) -> bool:
     """Whether the holder of a claim, or whoever waits for an answer, is gone."""
     if holder.startswith(HOLDER):  # a remote agent: all that is known is what it reports
         row = tx.aap_requests.get(holder.removeprefix(HOLDER))
-        return row is None or row.is_silent(now)
+        return row is None or row.is_silent(now) or row.is_left(now)
     return holder != own and not is_alive(tx.processes.get(holder), now)

@@ -13,6 +13,14 @@ VALID_FOR = timedelta(hours=1)
 """Expiry of an approval. The call is judged again when it is consumed, so this is for agents that never come."""
 OUTCOME_WITHIN = timedelta(hours=1)
 """How long after a call was consumed its outcome is expected; later it is unknown, and a person is asked."""
+LEASE_HEADER, OUTCOME = "Signoff-Lease", "Signoff-Outcome"
+"""Headers that the protocol does not have. Servers that do not know them ignore them.
+
+With a lease, a number of seconds, an agent says that it waits all the time: when it has not been heard of for so long,
+it is gone, and its request is withdrawn. With `NO_OUTCOME` it says that no outcome will follow.
+"""
+NO_OUTCOME = "none"
+LONGEST_LEASE = timedelta(hours=1)
 UPDATES_KEPT = timedelta(days=7)
 HOLDER = "aap:"
 """Prefix of the holder of a claim that a remote agent has; the id of its request follows."""
@@ -85,6 +93,8 @@ class AapRequest(Changeable):
     grant: str = ""
     """Id of the grant that lets it run, if there is one."""
     decision: AapDecision | None = None
+    waits_until: datetime | None = None
+    """When its agent counts as gone, unless it is heard of again; None: it need not wait."""
     consumed_at: datetime | None = None
     consumed_as: str = ""
     """The agent's idempotency key for the attempt that consumed it."""
@@ -113,6 +123,10 @@ class AapRequest(Changeable):
     def holder(self) -> str:
         """The holder of the claim on its approval."""
         return f"{HOLDER}{self.id}"
+
+    def is_left(self, now: datetime) -> bool:
+        """Whether its agent is gone, without having consumed it."""
+        return self.consumed_at is None and self.waits_until is not None and now >= self.waits_until
 
     def is_silent(self, now: datetime) -> bool:
         """Whether it was consumed, and the time to report an outcome has passed."""

@@ -21,12 +21,13 @@ from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
 
 from signoff.config.server_entry import is_local_name, is_loopback
-from signoff.core.aap import AapStatus
+from signoff.core.aap import LEASE_HEADER, NO_OUTCOME, OUTCOME, AapStatus
 from signoff.core.canonical import digest
 from signoff.core.request_context import shortened
 from signoff.core.strict_json import read_object
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, ServerFailed, WrongUse
+from signoff.processes import LEASE
 
 T = TypeVar("T")
 
@@ -36,7 +37,9 @@ LONGEST_POLL = 25
 """Long-poll wait in seconds that is requested from the server."""
 EXCHANGE = "signoff-aap"
 """Name of the threads that talk to a server."""
+NO_HEADERS: Mapping[str, str] = {}
 _LARGEST = 4 * 1024 * 1024
+_WAITING = {LEASE_HEADER: str(int(LEASE.total_seconds()))}
 _LONGEST_NOTE = 4_000
 _LONGEST_PAUSE = 30
 _MARK = "soi_"
@@ -80,21 +83,28 @@ class AapClient:
         """The address for messages."""
 
     async def submit(self, key: str, body: Mapping[str, Any]) -> AapReply:
-        """Submit a request about a call. The same idempotency key gives the same request."""
-        return self._read(await self._answer("POST", "", body, key=key), call=_digest(body))
+        """Submit a request about a call. The same idempotency key gives the same request.
+
+        It is withdrawn if `look` is not called for `LEASE` until it is decided and consumed.
+        """
+        return self._read(await self._answer("POST", "", body, key=key, more=_WAITING), call=_digest(body))
 
     async def look(self, request: AapReply) -> AapReply:
         """Long-poll the state of a request: returns once it is decided or `LONGEST_POLL` has passed."""
         path = f"/{request.id}?wait={LONGEST_POLL}s"
-        return self._read(await self._answer("GET", path, wait=LONGEST_POLL), request.id, call=request.call)
+        return self._read(
+            await self._answer("GET", path, wait=LONGEST_POLL, more=_WAITING), request.id, call=request.call
+        )
 
     async def cancel(self, request: AapReply) -> None:
         """Withdraw a request."""
         await self._answer("DELETE", f"/{request.id}")
 
-    async def consume(self, request: AapReply, key: str) -> None:
-        """Consume an approval. Any key but the first one is refused."""
-        found = self._read(await self._answer("POST", f"/{request.id}/consume", key=key), request.id, call=request.call)
+    async def consume(self, request: AapReply, key: str, *, tells_outcome: bool = True) -> None:
+        """Consume an approval. Any key but the first one is refused. `tells_outcome`: `report` will follow."""
+        more = {} if tells_outcome else {OUTCOME: NO_OUTCOME}
+        answer = await self._answer("POST", f"/{request.id}/consume", key=key, more=more)
+        found = self._read(answer, request.id, call=request.call)
         if found.status is not AapStatus.APPROVED or not found.is_consumed:
             raise self._failure("it does not say that the approval was used")
 
@@ -123,9 +133,17 @@ class AapClient:
     # --- one exchange ---
 
     async def _answer(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, key: str = "", wait: float = 0
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        key: str = "",
+        wait: float = 0,
+        more: Mapping[str, str] = NO_HEADERS,
     ) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json", "User-Agent": "signoff"}
+        headers |= more
         if key:
             headers["Idempotency-Key"] = key
         content = None

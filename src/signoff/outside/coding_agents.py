@@ -119,6 +119,14 @@ class CodingAgent:
     """The JSON that tells it whether a call may run; empty: it asks its own user."""
     takes_edits: bool = True
     """Whether it can run a call with other arguments than its model chose."""
+    ids: bool = True
+    """Whether its events name each call. Otherwise each run of its hook before a call is about a call of its own, and
+    the outcome belongs to a call with the same arguments."""
+
+    @property
+    def tells_outcomes(self) -> bool:
+        """Whether it runs the hook after a call, too. Otherwise an approved call counts as handed over."""
+        return HookMoment.AFTER in self.moments.values()
 
     @property
     def bookkeeping(self) -> tuple[str, ...]:
@@ -135,7 +143,7 @@ class CodingAgent:
             _text(event, "tool_name"),
             _object(event, "tool_input"),
             session=f"{self.name}:{_text(event, 'session_id')}",
-            call_id=_call_id(event, moment),
+            call_id=_call_id(event, moment) if self.ids else "",
             where=_text(event, "cwd"),
             inner=_text(event, "agent_type", "") or _text(event, "agent_id", ""),
             server=_server(event),

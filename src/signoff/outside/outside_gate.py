@@ -107,6 +107,9 @@ class OutsideGate:
     """Values that are masked wherever a call is shown."""
     takes_edits: bool = True
     """Whether the program can run a call with other arguments than its model chose."""
+    tells_outcomes: bool = True
+    """Whether the program says what became of a call. Otherwise an approval is handed over: it is used, and the record
+    does not say whether the call ran."""
     unmatched: str = ""
     """Why calls that match no rule are refused; empty: they are asked about."""
 
@@ -399,11 +402,14 @@ class OutsideGate:
     # --- the end ---
 
     async def _claim(self, outside: OutsideCall, seen: _Pass) -> CallPermission | None:
-        """Claim the approval. None if it was withdrawn at the same moment."""
+        """Claim the approval. None if it was withdrawn or used at the same moment."""
         request = _known(seen)
         edited = request.other_args
         if edited is not None and not self.takes_edits:
             return await self._told_to_edit(outside, request, outside.own(edited))
+        if not self.tells_outcomes:
+            handed = await self.broker.hand_over([request.id], holder=self.holder)
+            return _granted(outside, handed[0]) if handed else None
         try:
             claimed = await self.broker.claim(request.id, token=outside.token, holder=self.holder)
         except AlreadySpent as spent:

@@ -7,6 +7,7 @@ not run. Local policy decides once more after its answer, and the approval is co
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from os import urandom
@@ -52,20 +53,21 @@ class ServerGate:
             return here
         # Monotonic: changes of the wall clock do not affect it.
         over = asyncio.ensure_future(pause_for(gate.broker.clock, self.patience))
+        submitting = asyncio.ensure_future(self.client.submit(self._key(outside), self._body(outside)))
+        answered: asyncio.Future[CallPermission] | None = None
         try:
-            request = await self.client.submit(self._key(outside), self._body(outside))
+            request = await asyncio.shield(submitting)
             answered = asyncio.ensure_future(self._answered(outside, request, gate.broker.clock))
             try:
                 await asyncio.wait([answered, over], return_when=asyncio.FIRST_COMPLETED)
-            except asyncio.CancelledError:  # nobody waits for the answer any more
-                answered.cancel()
-                await asyncio.wait([answered])
-                await self._given_up(outside, request)
-                await self.undelivered(outside)
-                raise
             finally:
                 answered.cancel()  # before the request is withdrawn, so that nothing is consumed for a refused call
             return answered.result() if answered.done() else await self._given_up(outside, request)
+        except asyncio.CancelledError:  # nobody waits for the answer any more
+            await asyncio.wait([submitting, *([answered] if answered is not None else [])])
+            if submitting.exception() is None:
+                await self._left(outside, submitting.result())
+            raise
         finally:
             over.cancel()
 
@@ -77,6 +79,13 @@ class ServerGate:
         """Report the outcome of a call that ran on the server's approval."""
         if request := self.consumed.take(outside):
             await self.client.report(request, failed=error is not None)
+
+    async def _left(self, outside: OutsideCall, request: AapReply) -> None:
+        """Withdraw a request whose call will not be made, also if it was consumed at this very moment."""
+        await self._given_up(outside, request)
+        self.consumed.take(outside)
+        with suppress(ServerFailed):  # or else there is no outcome to report
+            await self.client.report(request.id, failed=True, note=UNTOLD)
 
     async def undelivered(self, outside: OutsideCall) -> None:
         """Report that a call does not run although the server approved it: the agent was gone by then."""
@@ -98,8 +107,10 @@ class ServerGate:
             reason = f"it was approved on {self.client.url}, but is refused here by now: {here.reason}"
             return replace(here, reason=reason, request=request.id)
         key = urandom(16).hex()
-        await self._patiently(clock, lambda: self.client.consume(request, key))
-        self.consumed.add(outside, request.id)
+        tells = self.gate().tells_outcomes
+        await self._patiently(clock, lambda: self.client.consume(request, key, tells_outcome=tells))
+        if tells:
+            self.consumed.add(outside, request.id)
         reason = request.note or f"approved on {self.client.url}"
         return CallPermission(allowed=True, args=outside.args, by=SERVER, reason=reason, request=request.id)
 

@@ -28,7 +28,17 @@ from starlette.routing import BaseRoute, Route
 
 from signoff.broker.aap_requests import NOT_JUDGED, REVOKED, AapAnswer
 from signoff.broker.access_keys import INSTANCE_MARK
-from signoff.core.aap import AapDecision, AapInstance, AapRequest, AapStage, AapStatus
+from signoff.core.aap import (
+    LEASE_HEADER,
+    LONGEST_LEASE,
+    NO_OUTCOME,
+    OUTCOME,
+    AapDecision,
+    AapInstance,
+    AapRequest,
+    AapStage,
+    AapStatus,
+)
 from signoff.core.access import AccessKey, AccessKind, Permission, digest_of
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
@@ -201,7 +211,7 @@ class AapApi:
                 instance = await self._instance(sent)
                 if seconds := self._judged.wait(sent.instance):
                     raise _too_often("too many calls in a minute", seconds)
-                answer = await self._submitted(submission, key, instance)
+                answer = await self._submitted(submission, key, instance, _lease_of(sent.request))
                 if answer.is_new:
                     return _request_response(answer.request, 201)
                 known = answer.request
@@ -209,7 +219,9 @@ class AapApi:
             raise AapProblem(409, "idempotency_conflict", "this Idempotency-Key was used with other fields before")
         return _request_response(known)
 
-    async def _submitted(self, submission: AapSubmission, key: str, instance: AapInstance) -> AapAnswer:
+    async def _submitted(
+        self, submission: AapSubmission, key: str, instance: AapInstance, lease: timedelta | None
+    ) -> AapAnswer:
         now = self.state.broker.clock.now()
         row = AapRequest(
             id=str(uuid4()),
@@ -231,6 +243,7 @@ class AapApi:
                 is_deadline=ruling.is_deadline,
                 policy=gate.policy,
                 most=MOST_WAITING,
+                lease=lease,
             )
         else:
             status = AapStatus.APPROVED if ruling.allowed else AapStatus.DENIED
@@ -244,15 +257,19 @@ class AapApi:
         return asked
 
     async def show(self, sent: AapExchange) -> Response:
-        wait, instance = _wait_of(sent.request), sent.instance
+        wait, lease, instance = _wait_of(sent.request), _lease_of(sent.request), sent.instance
         row = await self.state.broker.aap.look(sent.id, instance)
+        if lease is not None and row.stage is AapStage.OPEN:
+            waits = min(wait, LONGEST_WAIT) if wait is not None else timedelta(0)
+            await self.state.broker.aap.renew(row.id, instance, waits + lease)
         if wait is None or row.stage is not AapStage.OPEN:
             return _request_response(row)
         if self._polls[instance] >= MOST_POLLS or self._polls.total() >= MOST_TOGETHER:
             raise _too_often("too many polls are waiting", 5)
         self._polls[instance] += 1
         try:
-            await self._waited(row, wait)
+            if await self._waited(row, wait, sent.request) and lease is not None:
+                await self.state.broker.aap.renew(row.id, instance, lease)  # it may come back
         finally:
             self._polls[instance] -= 1
             if not self._polls[instance]:
@@ -260,17 +277,23 @@ class AapApi:
         await self._admitted(sent.request, Permission.REQUEST)  # the key may have been revoked in the meantime
         return _request_response(await self.state.broker.aap.look(row.id, instance))
 
-    async def _waited(self, row: AapRequest, wait: timedelta) -> None:
-        """Wait until the request is settled, the deadline or the wait has passed, or the server shuts down."""
+    async def _waited(self, row: AapRequest, wait: timedelta, request: Request) -> bool:
+        """Wait until the request is settled, the deadline or the wait has passed, or the server shuts down.
+
+        Return whether the client has closed the connection before.
+        """
         broker = self.state.broker
         until = min(broker.clock.now() + min(wait, LONGEST_WAIT), row.deadline)
+        left = asyncio.ensure_future(_disconnected(request))
         tasks: list[asyncio.Future[Any]] = [
+            left,
             asyncio.ensure_future(broker.wait(row.request)),
             asyncio.ensure_future(broker.clock.sleep_until(until)),
             asyncio.ensure_future(self.state.stopping.wait()),
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return left.done()
         finally:
             for task in tasks:
                 task.cancel()
@@ -281,6 +304,7 @@ class AapApi:
 
     async def consume(self, sent: AapExchange) -> Response:
         key, aap = sent.key, self.state.broker.aap
+        tells = sent.request.headers.get(OUTCOME) != NO_OUTCOME
         if (raw := await read_body(sent.request)).strip():
             await _fields(raw)
         async with self._turns.setdefault((sent.id, "consume"), Lock()):
@@ -288,9 +312,11 @@ class AapApi:
                 row = await aap.look(sent.id, sent.instance)
                 if row.stage is AapStage.APPROVED:
                     found = await self._second_look(row, sent)
-                    answer = await aap.consume(row.id, sent.instance, key, found.hindrance, found.uses)
+                    answer = await aap.consume(
+                        row.id, sent.instance, key, found.hindrance, found.uses, tells_outcome=tells
+                    )
                 else:
-                    answer = await aap.consume(row.id, sent.instance, key)
+                    answer = await aap.consume(row.id, sent.instance, key, tells_outcome=tells)
                 if answer.conflict == REVOKED:
                     raise _revoked()
                 if answer.conflict != NOT_JUDGED:
@@ -467,6 +493,20 @@ async def _fields(
     """`read_fields`, where nobody else waits for a large body."""
     read = partial(read_fields, raw, required=required, others=others, nullable=nullable)
     return await done("reading a request of an agent", raw, read)
+
+
+async def _disconnected(request: Request) -> None:
+    """Wait until the client closes the connection. Its request has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _lease_of(request: Request) -> timedelta | None:
+    """After which time of silence the agent counts as gone; None if it need not be heard of."""
+    text = request.headers.get(LEASE_HEADER, "")
+    if not (text.isascii() and text.isdigit() and len(text) < 9):
+        return None
+    return min(max(timedelta(seconds=1), timedelta(seconds=int(text))), LONGEST_LEASE)
 
 
 def _wait_of(request: Request) -> timedelta | None:

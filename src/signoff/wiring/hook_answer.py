@@ -12,6 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from signoff.broker import new_id
 from signoff.broker.deadlines import GONE
 from signoff.core.strict_json import MOST_BYTES, read_object
 from signoff.errors import WrongUse
@@ -134,13 +135,12 @@ class HookQuestion:
             if left is not None and self.event.moment is not HookMoment.AFTER:
                 await asyncio.wait((answer, left), return_when=asyncio.FIRST_COMPLETED)
                 if not answer.done():
-                    answer.cancel()
-                    await asyncio.wait((answer,))
                     left.result()
                     raise WrongUse(GONE)
-            return await answer
+            return await asyncio.shield(answer)
         finally:
             answer.cancel()
+            await asyncio.wait((answer,))
             if left is not None:
                 left.cancel()
 
@@ -210,12 +210,14 @@ class HookDesk:
                 options.store,
                 caller=options.caller or os.getpid(),
                 takes_edits=host.takes_edits,
+                tells_outcomes=host.tells_outcomes,
                 chosen=bool(options.project),
             )
 
         made = gate()
         call = replace(event.call, attempt=options.attempt)
-        call = looked_around(call, made.root) if event.moment is not HookMoment.AFTER else call
+        if event.moment is not HookMoment.AFTER:
+            call = looked_around(replace(call, call_id=call.call_id or options.attempt or new_id()), made.root)
         return HookQuestion(host, event, call, made, options.patience, _server(options, gate))
 
     def close(self) -> None:

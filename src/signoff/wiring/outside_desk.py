@@ -56,6 +56,7 @@ class OutsideDesk:
         *,
         caller: int | None,
         takes_edits: bool,
+        tells_outcomes: bool = True,
         toolset: str = "",
         secrets: tuple[str, ...] = (),
         chosen: bool = True,
@@ -78,6 +79,7 @@ class OutsideDesk:
             requester=requester_of(None, settings),
             secrets=secrets,
             takes_edits=takes_edits,
+            tells_outcomes=tells_outcomes,
             unmatched=_refusal(untrusted) if untrusted else "",
         )
 
