@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.cli.program import signoff
 from tests.contracts import samples
+from tests.delivery.posting import Board, post_for
 
 from signoff.broker import Broker
 from signoff.core.call import Call
@@ -158,6 +159,16 @@ async def test_commands_say_what_is_damaged(store: SqliteStore, file: Path) -> N
     assert "run-two  damaged" in told[1] and "run-three" in told[1]
     lifted = await asyncio.to_thread(signoff, "unhalt", *where, cwd=file.parent)
     assert "The halt is lifted" in lifted.stdout
+
+
+@pytest.mark.parametrize("statement", DAMAGES)
+async def test_a_channel_asks_about_the_others(store: SqliteStore, file: Path, statement: str) -> None:
+    damage(file, statement)
+    board = Board()
+    post = post_for(Broker(store, FakeClock(samples.NOON)), board)
+    await post.round()
+    await post.round()
+    assert {"one", "three"} <= {subject.partition(":")[2] or subject for subject, _ in board.shown}
 
 
 async def test_what_is_damaged_is_not_answered(store: SqliteStore, file: Path) -> None:

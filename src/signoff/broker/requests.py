@@ -30,7 +30,7 @@ from signoff.core.notice import trail_of
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import NO_ANSWERS
 from signoff.core.subject import Subject, SubjectKind
-from signoff.errors import AlreadySettled, RequestError, UnknownRequest
+from signoff.errors import AlreadySettled, RequestError, StoreDamaged, UnknownRequest
 from signoff.ports import Transaction
 
 PREVIEW = 500
@@ -43,6 +43,14 @@ def found(tx: Transaction, request_id: str) -> ApprovalRequest:
     if request is None:
         raise UnknownRequest(f"no request has the ID {request_id!r}")
     return request
+
+
+def readable(tx: Transaction, request_id: str) -> ApprovalRequest | None:
+    """Return the request; None if there is none, or if its row cannot be read: for those who look after many."""
+    try:
+        return tx.requests.get(request_id)
+    except StoreDamaged:
+        return None
 
 
 def found_by_prefix(tx: Transaction, prefix: str) -> ApprovalRequest:

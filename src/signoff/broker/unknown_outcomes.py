@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from signoff.broker.requests import readable
 from signoff.core.inbox_row import Item
 from signoff.core.request import ApprovalRequest, State
 from signoff.ports import Transaction
@@ -13,7 +14,7 @@ PAGE = 1_000
 
 def unknown_requests(tx: Transaction) -> list[ApprovalRequest]:
     """Return all of them, oldest first."""
-    found = (tx.requests.get(item.id) for item in _inbox(tx) if item.state is State.UNKNOWN)
+    found = (readable(tx, item.id) for item in _inbox(tx) if item.state is State.UNKNOWN)
     return [request for request in found if request is not None]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from signoff.broker.requests import readable
 from signoff.core.delivery import NEVER, Delivery
 from signoff.core.notice import trail_of
 from signoff.core.request import ApprovalRequest, State
@@ -42,7 +43,7 @@ class Batches:
 
 def _is_of(tx: Transaction, request_id: str, trail: str) -> bool:
     """Whether a request of a conversation has this trail. One that belongs to a run does not."""
-    request = tx.requests.get(request_id)
+    request = readable(tx, request_id)
     return request is not None and trail_of(request) == trail
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,7 +19,8 @@ from signoff.core.safe_text import safe_text, spelled_out
 from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery.delivery_status import place_of, show_again
-from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError
+from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError, StoreDamaged
+from signoff.ports import Transaction
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -85,7 +87,7 @@ class StoreInbox:
     async def pending(self) -> Sequence[ApprovalRequest]:
         """Return the open requests, after expired ones were settled."""
         await self.broker.sweep()
-        return await self.broker.store.read(lambda tx: [with_comments(tx, one) for one in tx.queue.open()])
+        return await self.broker.store.read(lambda tx: _readable(tx, tx.queue.open()))
 
     async def unknown(self) -> Sequence[ApprovalRequest]:
         from signoff.broker.unknown_outcomes import unknown_requests
@@ -146,3 +148,12 @@ class StoreInbox:
     def _safe(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:
         """Return the error for a late answer, safe to show: a note in it may hold anything."""
         return AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment)
+
+
+def _readable(tx: Transaction, requests: Iterable[ApprovalRequest]) -> list[ApprovalRequest]:
+    """Return the requests with their comments, without those that cannot be read whole."""
+    found: list[ApprovalRequest] = []
+    for one in requests:
+        with suppress(StoreDamaged):
+            found.append(with_comments(tx, one))
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from signoff.broker.ledger import Ledger
+from signoff.broker.requests import readable
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.event import RunMessage
 from signoff.core.lease import Lease
@@ -39,7 +40,7 @@ async def show_again(ledger: Ledger, channel: str, subject: Subject) -> None:
         if delivery is None or delivery.shown == NEVER:
             return
         live = delivery.live
-        if subject.kind is SubjectKind.REQUEST and (request := tx.requests.get(subject.about)) is not None:
+        if subject.kind is SubjectKind.REQUEST and (request := readable(tx, subject.about)) is not None:
             live = Asked(request=request).is_live
         again = replace(delivery, state=DeliveryState.DUE, shown=NEVER, live=live, hopeless=False)
         again = replace(again, may_stand=not subject.is_of_run)
@@ -88,7 +89,7 @@ async def troubles_of(ledger: Ledger, request_ids: Iterable[str]) -> Mapping[str
 
     def work(tx: Transaction) -> dict[str, Sequence[Delivery]]:
         down = [one for one in tx.leases.all() if one.down and is_alive(tx.processes.get(one.process), now)]
-        found = {one: _troubles(tx, request, down) for one in ids if (request := tx.requests.get(one)) is not None}
+        found = {one: _troubles(tx, request, down) for one in ids if (request := readable(tx, one)) is not None}
         return {one: troubles for one, troubles in found.items() if troubles}
 
     return await ledger.store.read(work)

@@ -7,6 +7,7 @@ in a channel is forgotten if the process crashes before it could record where.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from signoff.broker.comments import with_comments
 from signoff.broker.ledger import Ledger
-from signoff.broker.requests import found, put
+from signoff.broker.requests import found, put, readable
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lifecycle import FINAL, OPEN, Dated, advance, may_be_dated
 from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together, reminder_of
@@ -24,7 +25,7 @@ from signoff.delivery.batches import Batches, all_shown
 from signoff.delivery.leases import LONGEST_PROBLEM, check_lease
 from signoff.delivery.results import put_result
 from signoff.delivery.routes import PATIENCE, ActiveChannel, retry_pause
-from signoff.errors import ChannelFailed
+from signoff.errors import ChannelFailed, StoreDamaged
 from signoff.ports import Transaction
 
 TRY_CLOSING_FOR = timedelta(days=1)
@@ -142,7 +143,9 @@ class Outbox:
         """Record the start of an attempt and return it, or None if there is nothing to show any more."""
         check_lease(tx, self._ledger, active.name)
         known = tx.deliveries.get(active.name, subject)
-        notice, want = self._notice(tx, active, subject, known)
+        notice, want = None, Want.NOTHING
+        with suppress(StoreDamaged):  # what a person may not see whole is not shown
+            notice, want = self._notice(tx, active, subject, known)
         if notice is None:
             return None
         if known is None or (known.shown == NEVER and not known.may_stand):
@@ -173,14 +176,14 @@ class Outbox:
         if subject.is_of_run:
             if known is not None and known.live and known.state is DeliveryState.DUE:
                 notice, want = known.result, Want.SHOW
-        elif (request := tx.requests.get(subject.about)) is not None:
+        elif (request := readable(tx, subject.about)) is not None:
             ids = self._batches.of(tx, request)
             if subject.kind is SubjectKind.REMINDER:
                 card, reminder = tx.deliveries.get(active.name, _card(request.id)), reminder_of(request)
                 if reminder is not None and reminder.key == subject and card is not None and card.shown != NEVER:
                     notice, want = reminder, wanted_of_reminder(known)
             elif subject.kind is SubjectKind.BATCH:
-                members = tuple(one for each in ids if (one := tx.requests.get(each)) is not None)
+                members = tuple(one for each in ids if (one := readable(tx, each)) is not None)
                 are_shown = all_shown(members, {one: tx.deliveries.get(active.name, _card(one)) for one in ids})
                 notice, want = Together(requests=members), wanted_of_batch(known, members, are_shown=are_shown)
             else:

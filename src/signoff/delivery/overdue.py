@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from signoff.broker import Broker
 from signoff.broker.ledger import Ledger
-from signoff.broker.requests import put
+from signoff.broker.requests import put, readable
 from signoff.core.lifecycle import Dated, may_be_dated
 from signoff.ports import Transaction
 
@@ -36,7 +36,7 @@ async def date_overdue(broker: Broker, channel: str, timeout: timedelta) -> date
 
 def _dated(tx: Transaction, ledger: Ledger, ids: list[str], channel: str, now: datetime) -> None:
     for request_id in ids:
-        stored = tx.requests.get(request_id)
+        stored = readable(tx, request_id)
         if stored is None or not may_be_dated(stored):  # shown or settled meanwhile
             continue
         dated = put(tx, stored, Dated(now), now)

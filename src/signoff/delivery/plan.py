@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from signoff.broker.requests import readable
 from signoff.broker.unknown_outcomes import unknown_requests
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lease import Outage
@@ -136,7 +137,7 @@ class Planner:
     def _read_changed(self, tx: Transaction, trails: set[str], ids: Iterable[str]) -> None:
         """Read these trails and the requests in `ids` again; their trails are added to `trails`."""
         for request_id in ids:
-            if (request := tx.requests.get(request_id)) is not None:
+            if (request := readable(tx, request_id)) is not None:
                 trail = trail_of(request)
                 known = self._requests.setdefault(trail, {})
                 if request_id not in known:
@@ -152,7 +153,7 @@ class Planner:
         known, rows = self._requests.setdefault(trail, {}), self._rows.setdefault(trail, {})
         live = {one.request for each in rows.values() for one in each} - {""}
         for request_id in live - known.keys():
-            if (request := tx.requests.get(request_id)) is not None:
+            if (request := readable(tx, request_id)) is not None:
                 known[request_id] = request
         for request_id in [one.id for one in known.values() if one.state not in OPEN and one.id not in live]:
             del known[request_id]
@@ -195,7 +196,7 @@ class Planner:
         for ids, request in batches.items():
             subject = Subject(SubjectKind.BATCH, ids[0])
             row = there.get(subject)
-            members = [one for each in ids if (one := tx.requests.get(each)) is not None]
+            members = [one for each in ids if (one := readable(tx, each)) is not None]
             stand = all(one.state is not State.PENDING or one.id in coming or _stands(there, one.id) for one in members)
             want = wanted_of_batch(row, members, are_shown=stand)
             yield PlannedDelivery((0, request.opened_at or _LONG_AGO, len(ids)), subject, want, row)

@@ -10,12 +10,13 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from signoff.errors import MissingExtra, SignoffError, WrongUse
 from signoff.wiring.mcp_audience import McpAudience
 from signoff.wiring.mcp_proxy import McpProxy, ProxyCaller
 from signoff.wiring.mcp_upstream import McpUpstream, UpstreamGone, UpstreamRefusal
+from signoff.wiring.strict_messages import REFUSED, StrictBodies, strict_input
 
 if TYPE_CHECKING:
     import mcp_types
@@ -32,7 +33,7 @@ def proxy_server(proxy: McpProxy) -> Server[Any]:
     """Build the MCP server that clients talk to."""
     try:
         from mcp.server.lowlevel import NotificationOptions, Server
-        from mcp_types import SetLevelRequestParams
+        from mcp_types import RequestParams, SetLevelRequestParams
     except ImportError as error:
         raise MissingExtra("the proxy", "mcp") from error
     audience = McpAudience(proxy.upstreams)
@@ -53,6 +54,7 @@ def proxy_server(proxy: McpProxy) -> Server[Any]:
     )
     # Clients of today set it; the library calls it deprecated as the newer protocol has no level of a connection.
     made.add_request_handler("logging/setLevel", SetLevelRequestParams, audience.set_level)
+    made.add_request_handler(REFUSED, RequestParams, offered.refused)
     changes = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
     plain: Any = made
     plain.create_initialization_options = partial(made.create_initialization_options, changes)
@@ -116,6 +118,13 @@ class _Offered:
         self, ctx: ServerRequestContext[Any], params: mcp_types.SubscribeRequestParams
     ) -> mcp_types.EmptyResult:
         return await _told(self._audience.subscribe(ctx, params))
+
+    async def refused(self, ctx: ServerRequestContext[Any], params: object) -> Any:
+        """Answer a request whose message was refused."""
+        from mcp import MCPError
+        from mcp_types import INVALID_REQUEST
+
+        raise MCPError(code=INVALID_REQUEST, message=f"signoff: refused: {(ctx.params or {}).get('why', '')}")
 
     async def listen(
         self, ctx: ServerRequestContext[Any], params: mcp_types.SubscriptionsListenRequestParams
@@ -185,7 +194,7 @@ async def serve_stdio(proxy: McpProxy) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, lambda: ends.append(asyncio.ensure_future(end())))
     try:
-        async with stdio_server() as (read, write):
+        async with strict_input() as lines, stdio_server(stdin=cast("Any", lines)) as (read, write):
             await server.run(read, write, server.create_initialization_options())
     finally:
         await proxy.close()
@@ -208,7 +217,7 @@ async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
     server = proxy_server(proxy)
     _quiet()
     import uvicorn
-    from mcp.server.transport_security import TransportSecuritySettings
+    from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
 
     from signoff.server.sound_framing import SoundFraming
 
@@ -218,7 +227,7 @@ async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
     )
     app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
     config = uvicorn.Config(
-        SoundFraming(TokenGuard(app, token)),
+        SoundFraming(TokenGuard(StrictBodies(app, most=DEFAULT_MAX_REQUEST_BODY_SIZE), token)),
         http="h11",
         log_level="critical",
         access_log=False,

@@ -1,0 +1,95 @@
+"""Refuse messages of MCP clients in which a key is given twice: what another program reads in them differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from signoff.core.strict_json import read_json
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+REFUSED = "signoff/refused"
+"""The method that takes the place of a refused request on a pipe, so that the answer has its id."""
+
+
+def why_refused(text: str) -> str:
+    """Return what is wrong with a message; empty if nothing is, or if it is no JSON at all, which the library says."""
+    try:
+        read_json(text)
+    except json.JSONDecodeError:
+        return ""
+    except RecursionError:
+        return "it is nested too deeply"
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+class StrictLines:
+    """Lines of a pipe, with refused requests as `REFUSED`. Other messages with such an error are left out."""
+
+    def __init__(self, lines: AsyncIterator[str]) -> None:
+        self._lines = lines
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._lines:
+            if not (why := why_refused(line)):
+                yield line
+                continue
+            try:
+                request: Any = json.loads(line)
+            except RecursionError:
+                continue
+            if isinstance(request, dict) and isinstance(number := request.get("id"), str | int):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+                yield json.dumps({"jsonrpc": "2.0", "id": number, "method": REFUSED, "params": {"why": why}})
+
+
+@asynccontextmanager
+async def strict_input() -> AsyncGenerator[StrictLines]:
+    """Standard input for the library, which otherwise reads it itself. Programs started meanwhile find it empty."""
+    import anyio
+
+    ours, nothing = os.dup(sys.stdin.fileno()), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.close(nothing)
+    # Never closed: a thread may still wait for the next line.
+    lines = os.fdopen(ours, encoding="utf-8", errors="replace", closefd=False)
+    yield StrictLines(anyio.wrap_file(lines).__aiter__())
+
+
+class StrictBodies:
+    """ASGI middleware that refuses a message with a key that is given twice."""
+
+    def __init__(self, app: ASGIApp, *, most: int) -> None:
+        """`most`: longer bodies than that are left to the app, which refuses them."""
+        self._app = app
+        self._most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        read: list[Message] = []
+        body = b""
+        while len(body) <= self._most:
+            read.append(await receive())
+            body += read[-1].get("body", b"")
+            if read[-1]["type"] != "http.request" or not read[-1].get("more_body"):
+                break
+        if len(body) <= self._most and (why := why_refused(body.decode(errors="replace"))):
+            from starlette.responses import JSONResponse
+
+            error = {"code": -32600, "message": f"signoff: refused: {why}"}
+            await JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)(scope, receive, send)
+            return
+
+        async def again() -> Message:
+            return read.pop(0) if read else await receive()
+
+        await self._app(scope, again, send)
