@@ -42,6 +42,7 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
 from signoff.core.record import Entry
 from signoff.core.request import ApprovalRequest
+from signoff.core.strict_json import MOST_BYTES, MOST_PARTS
 from signoff.core.tool_definition import ToolDefinition
 from signoff.errors import WrongUse
 from signoff.gate.tools import schema_hash
@@ -59,7 +60,7 @@ from signoff.testing.office import soon
 from signoff.wiring import mcp_upstream
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
 from signoff.wiring.mcp_upstream import LONGEST_LINE, McpUpstream, ServerLog
-from signoff.wiring.proxy_server import listener, proxy_server, token_in
+from signoff.wiring.proxy_server import MOST_SENT, BodyLimit, listener, proxy_server, token_in
 from signoff.wiring.strict_messages import REFUSED, StrictLines
 
 POLICY = """\
@@ -596,6 +597,36 @@ def drop() -> str:
 
 desk.run("stdio")
 """
+
+
+async def test_a_call_of_too_much_is_refused_and_nobody_is_asked(desk: Desk) -> None:
+    async with desk.proxied() as client:
+        many = await client.call_tool("note", {"text": "a", "parts": [1] * MOST_PARTS})
+        assert text_of(many) == f"signoff: refused: the call has more than {MOST_PARTS:,} names and values"
+        long = await client.call_tool("note", {"text": "a" * (MOST_BYTES + 1)})
+        assert text_of(long) == f"signoff: refused: the call has more than {MOST_BYTES:,} characters"
+    assert await desk.waiting() == []
+
+
+async def test_a_body_without_an_end_is_not_read_to_its_end() -> None:
+    read = 0
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": bytes(MOST_SENT // 4), "more_body": True}
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal read
+        while (await receive())["type"] != "http.disconnect":
+            read += 1
+
+    async def send(message: Any) -> None:
+        said.append(message)
+
+    said = list[Any]()
+    await BodyLimit(app)({"type": "http", "headers": []}, receive, send)
+    assert (read, said) == (4, [])
+    await BodyLimit(app)({"type": "http", "headers": [(b"content-length", b"%d" % (MOST_SENT + 1))]}, receive, send)
+    assert (read, said[0]["status"]) == (4, 413)
 
 
 @pytest.fixture

@@ -20,11 +20,14 @@ _LONGEST_SHOWN = 40
 """How many characters of the input an error message shows."""
 
 
+_MANY = f"more than {MOST_PARTS:,} names and values"
+
+
 class TooManyParts(ValueError):
     """There are more than `MOST_PARTS` names and values."""
 
     def __init__(self) -> None:
-        super().__init__(f"more than {MOST_PARTS:,} names and values")
+        super().__init__(_MANY)
 
 
 def read_object(
@@ -74,24 +77,32 @@ def read_json(text: str, *, exact: bool = False, bounded: bool = False) -> Any:
     value = json.loads(
         text, object_pairs_hook=counted(_once), parse_constant=_constant, parse_float=counted(read_float)
     )
-    if parts_of(value) > MOST_PARTS:
+    if why_too_large(value) == _MANY:
         raise TooManyParts
     return value
 
 
-def parts_of(value: object) -> int:
-    """Count the names and values in a JSON value."""
-    count, parts = 0, [value]
+def why_too_large(value: object) -> str:
+    """Return what a JSON value has more of than others may send, as `more than …`; "" if it is not too large."""
+    count, characters, parts = 0, 0, [value]
     while parts:
         part = parts.pop()
         count += 1
-        if isinstance(part, dict):
+        if isinstance(part, str):
+            characters += len(part)
+        elif isinstance(part, dict):
             inner = cast("dict[str, object]", part)
             count += len(inner)
+            characters += sum(map(len, inner))
             parts.extend(inner.values())
         elif isinstance(part, list):
-            parts.extend(cast("list[object]", part))
-    return count
+            items = cast("list[object]", part)
+            if len(items) > MOST_PARTS:
+                return _MANY
+            parts.extend(items)
+        if count > MOST_PARTS:
+            return _MANY
+    return f"more than {MOST_BYTES:,} characters" if characters > MOST_BYTES else ""
 
 
 def is_deeper(value: object, levels: int = MOST_LEVELS) -> bool:

@@ -22,6 +22,7 @@ from signoff.core.canonical import digest
 from signoff.core.event import CallStep
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe_text import safe_beginning
+from signoff.core.strict_json import why_too_large
 from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.visible_text import quoted, visible
 from signoff.errors import CannotCanonicalise, SignoffError, WrongUse
@@ -245,6 +246,8 @@ class McpProxy:
             return _result(f"signoff: refused, because the call could not be checked: {why}", is_error=True)
 
     async def _answered(self, name: str, args: Mapping[str, Any], caller: ProxyCaller) -> mcp_types.CallToolResult:
+        if why := why_too_large(args):
+            return _result(f"signoff: refused: the call has {why}", is_error=True)
         until: datetime | None = None
         for _ in range(_MOST_TURNS):
             tool, since = await self._find(name), steady_seconds()

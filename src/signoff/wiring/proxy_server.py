@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from signoff.core.strict_json import MOST_BYTES
 from signoff.errors import MissingExtra, SignoffError, WrongUse
 from signoff.wiring.mcp_audience import McpAudience
 from signoff.wiring.mcp_proxy import McpProxy, ProxyCaller
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     import mcp_types
     from mcp.server.context import ServerRequestContext
     from mcp.server.lowlevel import Server
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 T = TypeVar("T")
 PATH = "/mcp"
 SHORTEST_TOKEN = 16
+MOST_SENT = 8 * MOST_BYTES
+"""The longest message over HTTP, in bytes: in JSON a character may take six."""
 
 
 def proxy_server(proxy: McpProxy) -> Server[Any]:
@@ -217,7 +220,7 @@ async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
     server = proxy_server(proxy)
     _quiet()
     import uvicorn
-    from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, TransportSecuritySettings
+    from mcp.server.transport_security import TransportSecuritySettings
 
     from signoff.server.sound_framing import SoundFraming
 
@@ -227,7 +230,7 @@ async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
     )
     app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
     config = uvicorn.Config(
-        SoundFraming(TokenGuard(StrictBodies(app, most=DEFAULT_MAX_REQUEST_BODY_SIZE), token)),
+        SoundFraming(TokenGuard(BodyLimit(StrictBodies(app, most=MOST_SENT)), token)),
         http="h11",
         log_level="critical",
         access_log=False,
@@ -261,6 +264,31 @@ class TokenGuard:
     def _knows(self, scope: Scope) -> bool:
         given = [value for name, value in scope["headers"] if name == b"authorization"]
         return len(given) == 1 and hmac.compare_digest(given[0], self._expected)
+
+
+class BodyLimit:
+    """ASGI middleware that answers 413 to a body of more than `MOST_SENT` bytes, and reads no more of it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        said = next((value for name, value in scope.get("headers", ()) if name == b"content-length"), b"0")
+        if int(said) > MOST_SENT:
+            from starlette.responses import PlainTextResponse
+
+            refusal = PlainTextResponse(f"signoff: a message has at most {MOST_SENT:,} bytes\n", 413)
+            await refusal(scope, receive, send)
+            return
+        left = MOST_SENT
+
+        async def counted() -> Message:
+            nonlocal left
+            message = await receive()
+            left -= len(message.get("body", b""))
+            return message if left >= 0 else {"type": "http.disconnect"}
+
+        await self._app(scope, counted, send)
 
 
 def token_in(file: str) -> str:

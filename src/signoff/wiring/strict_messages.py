@@ -7,9 +7,11 @@ import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.strict_json import read_json
+from signoff.large_work import done
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -76,13 +78,17 @@ class StrictBodies:
             await self._app(scope, receive, send)
             return
         read: list[Message] = []
-        body = b""
+        body = bytearray()
         while len(body) <= self._most:
             read.append(await receive())
             body += read[-1].get("body", b"")
             if read[-1]["type"] != "http.request" or not read[-1].get("more_body"):
                 break
-        if len(body) <= self._most and (why := why_refused(body.decode(errors="replace"))):
+        why = ""
+        if len(body) <= self._most:
+            text = body.decode(errors="replace")
+            why = await done("reading a message of an MCP client", text, partial(why_refused, text))
+        if why:
             from starlette.responses import JSONResponse
 
             error = {"code": -32600, "message": f"signoff: refused: {why}"}
