@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from signoff.core.credential import without_password
+from signoff.core.normal_form import normal_form
 from signoff.core.unescaped import LOOSE, SHORTEST_PACKED, Unescaped, marks
 
 SHORTEST = 4
@@ -104,7 +104,7 @@ def _forms(secret: str) -> Iterator[str]:
     """Yield a secret and each long line of it; as a URL is shown without its password; as Unicode is normalised."""
     for one in (secret, *(line for line in secret.splitlines() if len(line) >= LONG)):
         yield from (one, without_password(one))
-        yield from (unicodedata.normalize("NFC", one), unicodedata.normalize("NFD", one))
+        yield from (normal_form("NFC", one), normal_form("NFD", one))
 
 
 def _everywhere(text: str, part: str, start: int = 0) -> Iterator[tuple[int, int]]:

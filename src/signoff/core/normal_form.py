@@ -7,7 +7,7 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
-NormalForm: TypeAlias = Literal["NFC", "NFKC"]
+NormalForm: TypeAlias = Literal["NFC", "NFD", "NFKC"]
 
 MOST_MARKS = 64
 """More marks in a row than any writing has. To sort more takes work that grows with the square of their number."""
@@ -36,4 +36,4 @@ def _is_mark(form: NormalForm, char: str) -> bool:
     return unicodedata.combining(unicodedata.normalize(_APART[form], char)[0]) > 0
 
 
-_APART: dict[NormalForm, Literal["NFD", "NFKD"]] = {"NFC": "NFD", "NFKC": "NFKD"}
+_APART: dict[NormalForm, Literal["NFD", "NFKD"]] = {"NFC": "NFD", "NFD": "NFD", "NFKC": "NFKD"}
