@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.tables import table
 
-import signoff
+from signoff.core import normal_form as module
 from signoff.core.normal_form import MOST_MARKS, normal_form
 
 MARKS = {
@@ -36,6 +36,6 @@ def test_what_people_write_is_normalised(text: str) -> None:
 
 
 def test_nothing_else_normalises() -> None:
-    root = Path(signoff.__file__).parent
+    root = Path(module.__file__).parents[1]
     found = {path.name for path in root.rglob("*.py") if "normalize(" in path.read_text(encoding="utf-8")}
     assert found == {"normal_form.py"}

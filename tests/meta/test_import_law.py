@@ -46,12 +46,13 @@ EXTRA = {
     "policy/shell/wrappers.py": _DATA,
     "policy/shell/grammar.py": frozenset({"tree_sitter", "tree_sitter_bash"}),
     "policy/shell/syntax_tree.py": frozenset({"tree_sitter", "tree_sitter_bash"}),
+    "policy/sql/cte_scopes.py": frozenset({"sqlglot"}),
     "policy/sql/names.py": _DATA,
     "policy/sql/statement_tree.py": frozenset(
         {"sqlglot", "logging", "contextvars"}
     ),  # its parser logs what it does not like
     "policy/sql/verbs.py": frozenset({"sqlglot"}),
-    "policy/url.py": frozenset({"idna"}),
+    "policy/url.py": frozenset({"idna", "tomllib"}),
     "ports.py": frozenset({"contextvars"}),
 }
 

@@ -21,7 +21,7 @@ LOCKS = sorted((ROOT / "requirements").glob("*.txt"))
 COMMANDS = ("demo", "run", "test", "check", "fmt", "docs", "bench", "lock", "help")
 
 ADDRESS = re.compile(r"://|--(extra-)?index-url|--find-links|^\s*-[if]\b", re.MULTILINE)
-MACHINE_PATH = re.compile(r"(?<![\w.}/-])/(work|farm|root)/[a-z.]")
+MACHINE_PATH = re.compile(r"(?<![\w.}/~-])/(work|farm|root)/[a-z.]")
 PIN = re.compile(r"^(?P<name>[a-z0-9][a-z0-9.-]*)(\[[a-z0-9,.-]+\])?==(?P<version>[^\s;]+)")
 
 

@@ -20,7 +20,15 @@ from tests.outside.test_mcp_proxy import Desk, desk, text_of
 from signoff.outside.mcp_servers import UpstreamServer
 from signoff.testing.office import soon
 from signoff.wiring import mcp_notices
-from signoff.wiring.mcp_notices import LONGEST_LOG, MOST_LOGS, Change, LatestProgress, LogMessage, Mailbox, Notice
+from signoff.wiring.mcp_notices import (
+    LONGEST_LOG,
+    MOST_LOGS,
+    ChangeNotice,
+    LatestProgress,
+    LogMessage,
+    Notice,
+    NoticeQueue,
+)
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
 from signoff.wiring.mcp_upstream import McpUpstream
 from signoff.wiring.proxy_server import proxy_server
@@ -270,16 +278,16 @@ async def test_a_client_that_never_reads_holds_little(monkeypatch: pytest.Monkey
         taken.append(notice)
         await reads.wait()
 
-    box = Mailbox(send)
-    box.put(Change("tools"))
+    box = NoticeQueue(send)
+    box.put(ChangeNotice("tools"))
     await soon(lambda: taken != [], "nothing is sent")
     for number in range(5_000):
         box.put(LogMessage("error", number))
-        box.put(Change("resource", f"desk://motto/{number}"), instead=Change("resource", MOTTO))
-        box.put(Change("tools"))
+        box.put(ChangeNotice("resource", f"desk://motto/{number}"), instead=ChangeNotice("resource", MOTTO))
+        box.put(ChangeNotice("tools"))
     reads.set()
     await soon(lambda: LogMessage("error", 4_999) in taken, "the last is not told")
-    assert len(taken) == 1 + 10 + 1 + 1 + MOST_LOGS and Change("resource", MOTTO) in taken
+    assert len(taken) == 1 + 10 + 1 + 1 + MOST_LOGS and ChangeNotice("resource", MOTTO) in taken
     assert LogMessage("warning", "signoff: 4,900 log messages before this one were left out") in taken
 
 

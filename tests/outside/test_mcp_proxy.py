@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -61,7 +61,6 @@ from signoff.wiring import mcp_upstream
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
 from signoff.wiring.mcp_upstream import LONGEST_LINE, McpUpstream, ServerLog
 from signoff.wiring.proxy_server import MOST_SENT, BodyLimit, listener, proxy_server, token_in
-from signoff.wiring.strict_messages import REFUSED, StrictLines
 
 POLICY = """\
 policy:
@@ -768,20 +767,6 @@ async def answers(url: str) -> bool:
             return (await web.get(url)).status_code == 401
     except httpx.TransportError:
         return False
-
-
-async def test_a_key_that_is_given_twice_is_refused_on_a_pipe() -> None:
-    async def given() -> AsyncIterator[str]:
-        yield '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
-        yield '{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "read", "name": "drop"}}'
-        yield '{"jsonrpc": "2.0", "method": "notifications/x", "method": "notifications/y"}'
-        yield "no json"
-        yield f'{{"jsonrpc": "2.0", "id": 3, "method": {"[" * 100_000}'
-
-    first, second, *rest = [line async for line in StrictLines(given())]
-    assert json.loads(first)["method"] == "ping" and rest[0] == "no json"
-    refused = json.loads(second)
-    assert (refused["id"], refused["method"]) == (2, REFUSED) and "given twice" in refused["params"]["why"]
 
 
 # --- the same call again ---

@@ -29,7 +29,7 @@ class ClientGone(Exception):
     """The agent no longer waits for the answer, so the call is not made."""
 
 
-class Client:
+class HookClient:
     """The agent that started this process and reads its answer.
 
     An agent that is interrupted ends its hook with a signal; one that is killed leaves an output that nobody reads, or
@@ -68,7 +68,7 @@ def main(arguments: "list[str]") -> int:
         limit = float(options.get("limit", LONGEST))
         _end_after(limit)
         text = _standard_input()
-        client = Client()
+        client = HookClient()
         given: dict[str, str | float] = {
             "agent": agent,
             "project": options.get("project", ""),
@@ -101,7 +101,7 @@ def _end_after(limit: float) -> None:
     faulthandler.dump_traceback_later(limit + GRACE, exit=True, file=os.open(os.devnull, os.O_WRONLY))
 
 
-def _here(given: "dict[str, str | float]", text: bytes, client: Client) -> "tuple[str, str, int]":
+def _here(given: "dict[str, str | float]", text: bytes, client: HookClient) -> "tuple[str, str, int]":
     """Compute the answer in this process, and start the resident helper for the next hook."""
     from signoff.wiring.hook_answer import HookOptions, answer_hook
 
@@ -143,7 +143,7 @@ def environment() -> "dict[str, str]":
     }
 
 
-def _resident(given: "dict[str, str | float]", text: bytes, client: Client) -> "tuple[str, str, int] | None":
+def _resident(given: "dict[str, str | float]", text: bytes, client: HookClient) -> "tuple[str, str, int] | None":
     """Return the answer of the resident helper; None if this process has to answer. Raises `ClientGone`.
 
     There may be no helper, or one that may not be asked. If a helper ends in the middle, this process answers too: what
@@ -178,7 +178,7 @@ def _resident(given: "dict[str, str | float]", text: bytes, client: Client) -> "
         return None
 
 
-def _received(link: "socket.socket", client: Client) -> bytes:
+def _received(link: "socket.socket", client: HookClient) -> bytes:
     """Return the next part of the answer, b"" at its end. Raises `ClientGone`."""
     while True:
         try:
@@ -187,7 +187,7 @@ def _received(link: "socket.socket", client: Client) -> bytes:
             client.check()
 
 
-def _deliver(out: str, given: "dict[str, str | float]", text: bytes, client: Client) -> None:
+def _deliver(out: str, given: "dict[str, str | float]", text: bytes, client: HookClient) -> None:
     """Write the answer. If nobody can have read it, the call does not run, and an approval is not used up by it."""
     try:
         if out:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.core.visible_text import quoted, visible
 from signoff.errors import WrongUse
-from signoff.wiring.mcp_notices import LEVELS, LONGEST_URI, MOST_WATCHED, PASSED, Change, LogMessage, Mailbox, Notice
+from signoff.wiring.mcp_notices import (
+    LEVELS,
+    LONGEST_URI,
+    MOST_WATCHED,
+    PASSED,
+    ChangeNotice,
+    LogMessage,
+    Notice,
+    NoticeQueue,
+)
 from signoff.wiring.mcp_upstream import McpUpstream, UpstreamGone, UpstreamRefusal
 
 if TYPE_CHECKING:
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 class _Listener:
     """Whoever is told: a client's connection, or all streams that clients of the newer protocol have opened."""
 
-    mailbox: Mailbox
+    queue: NoticeQueue
     logs: bool = True
     level: str = PASSED
     watched: set[str] = field(default_factory=set[str])
@@ -30,11 +39,11 @@ class _Listener:
     def hear(self, notice: Notice) -> None:
         if isinstance(notice, LogMessage):
             if self.logs and LEVELS.index(notice.level) >= LEVELS.index(self.level):
-                self.mailbox.put(notice)
+                self.queue.put(notice)
         elif notice.what != "resource":
-            self.mailbox.put(notice)
+            self.queue.put(notice)
         elif (watched := self._watched_for(notice.uri)) is not None:
-            self.mailbox.put(notice, instead=Change("resource", watched))
+            self.queue.put(notice, instead=ChangeNotice("resource", watched))
 
     def _watched_for(self, uri: str) -> str | None:
         """Return the watched resource that a resource is or belongs to."""
@@ -52,7 +61,7 @@ class McpAudience:
         self._upstreams = upstreams
         self._clients: dict[object, _Listener] = {}
         self._bus = InMemorySubscriptionBus()
-        self._streams = _Listener(Mailbox(self._publish), logs=False)
+        self._streams = _Listener(NoticeQueue(self._publish), logs=False)
         self._serve_stream = ListenHandler(self._bus)
         self._watched: dict[str, tuple[McpUpstream, set[object]]] = {}
         """By URI: the server that has the resource, and who watches it."""
@@ -116,13 +125,13 @@ class McpAudience:
         if not isinstance(connection, Connection) or ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             return None
         if (known := self._clients.get(connection)) is None:
-            known = self._clients[connection] = _Listener(Mailbox(_sender(connection)))
+            known = self._clients[connection] = _Listener(NoticeQueue(_sender(connection)))
             connection.exit_stack.callback(self._left, connection)
         return known
 
     def _left(self, connection: object) -> None:
         if (listener := self._clients.pop(connection, None)) is not None:
-            listener.mailbox.close()
+            listener.queue.close()
             self._release(listener, sorted(listener.watched))
 
     # --- resources ---
@@ -174,7 +183,7 @@ class McpAudience:
     async def _publish(self, notice: Notice) -> None:
         from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
-        if isinstance(notice, Change):
+        if isinstance(notice, ChangeNotice):
             made = {"tools": ToolsListChanged, "prompts": PromptsListChanged, "resources": ResourcesListChanged}
             kind = made.get(notice.what)
             await self._bus.publish(kind() if kind is not None else ResourceUpdated(notice.uri))

@@ -32,7 +32,7 @@ PAUSE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeNotice:
     """A list or a resource has changed."""
 
     what: Literal["tools", "resources", "prompts", "resource"]
@@ -49,7 +49,7 @@ class LogMessage:
     logger: str | None = None
 
 
-Notice = Change | LogMessage
+Notice = ChangeNotice | LogMessage
 
 
 def bounded(message: LogMessage, secrets: Sequence[str]) -> LogMessage:
@@ -65,17 +65,17 @@ def bounded(message: LogMessage, secrets: Sequence[str]) -> LogMessage:
     return replace(message, data=data, logger=redact_text(logger[:200], secrets=secrets) if logger else None)
 
 
-class Mailbox:
+class NoticeQueue:
     """Delivers notices to one client, one after the other. Whoever puts one in never waits."""
 
     def __init__(self, send: Callable[[Notice], Awaitable[None]]) -> None:
         self._send = send
-        self._changes: dict[Change, None] = {}
+        self._changes: dict[ChangeNotice, None] = {}
         self._logs: deque[LogMessage] = deque(maxlen=MOST_LOGS)
         self._left_out = 0
         self._task: asyncio.Task[None] | None = None
 
-    def put(self, notice: Notice, *, instead: Change | None = None) -> None:
+    def put(self, notice: Notice, *, instead: ChangeNotice | None = None) -> None:
         """Deliver a notice soon. `instead` is told in its place if too many changes wait already."""
         if isinstance(notice, LogMessage):
             self._left_out += len(self._logs) == MOST_LOGS

@@ -15,7 +15,7 @@ from signoff.core.safe_text import safe_beginning, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import MissingExtra
 from signoff.outside.mcp_servers import UpstreamServer
-from signoff.wiring.mcp_notices import LONGEST_URI, PASSED, Change, LatestProgress, LogMessage, Notice, bounded
+from signoff.wiring.mcp_notices import LONGEST_URI, PASSED, ChangeNotice, LatestProgress, LogMessage, Notice, bounded
 
 if TYPE_CHECKING:
     import httpx2
@@ -188,7 +188,7 @@ class McpUpstream:
                 for uri in () if _is_modern(client) else sorted(self._watched):
                     await client.session.send_request(_subscribe(uri), _empty())
         for uri in self._watched:
-            self.on_notice(Change("resource", uri))
+            self.on_notice(ChangeNotice("resource", uri))
 
     async def _in_time(self, work: Callable[[Client], Awaitable[None]], what: str) -> None:
         async def limited(client: Client) -> None:
@@ -235,13 +235,13 @@ class McpUpstream:
 
         match message:
             case types.ToolListChangedNotification():
-                self.on_notice(Change("tools"))
+                self.on_notice(ChangeNotice("tools"))
             case types.ResourceListChangedNotification():
-                self.on_notice(Change("resources"))
+                self.on_notice(ChangeNotice("resources"))
             case types.PromptListChangedNotification():
-                self.on_notice(Change("prompts"))
+                self.on_notice(ChangeNotice("prompts"))
             case types.ResourceUpdatedNotification() if len(str(message.params.uri)) <= LONGEST_URI:
-                self.on_notice(Change("resource", str(message.params.uri)))
+                self.on_notice(ChangeNotice("resource", str(message.params.uri)))
             case types.LoggingMessageNotification():
                 told = LogMessage(message.params.level, message.params.data, message.params.logger)
                 self.on_notice(bounded(told, self.server.secrets))

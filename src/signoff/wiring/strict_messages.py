@@ -1,16 +1,17 @@
-"""Refuse messages of MCP clients in which a key is given twice: what another program reads in them differs."""
+"""Refuse messages of MCP clients that other programs read differently, or that the library leaves without an answer."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from signoff.core.strict_json import read_json
+from signoff.core.strict_json import is_deeper, read_json
 from signoff.large_work import done
 
 if TYPE_CHECKING:
@@ -20,21 +21,54 @@ REFUSED = "signoff/refused"
 """The method that takes the place of a refused request on a pipe, so that the answer has its id."""
 
 
+_DEEP = "it is nested too deeply"
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:]|[-+.\w]++', re.DOTALL)
+_LONGEST_ID = 1000
+
+
 def why_refused(text: str) -> str:
     """Return what is wrong with a message; empty if nothing is, or if it is no JSON at all, which the library says."""
     try:
-        read_json(text)
+        value = read_json(text)
+        if _HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError:
         return ""
     except RecursionError:
-        return "it is nested too deeply"
+        return _DEEP
+    except UnicodeEncodeError:
+        return "it has half of a character"
     except ValueError as error:
         return str(error)
-    return ""
+    return _DEEP if is_deeper(value) else ""
+
+
+def id_of(text: str) -> int | str | None:
+    """Find the id of a request by its outermost names alone, however the rest reads; None for other messages."""
+    depth, name, before = 0, "", ""
+    for token in _TOKEN.finditer(text):
+        one = token[0]
+        if depth == 1 and (name, before) == ('"id"', ":"):
+            return _id(one)
+        depth += (one in "{[") - (one in "}]")
+        name, before = before, one
+    return None
+
+
+def _id(written: str) -> int | str | None:
+    if len(written) > _LONGEST_ID:
+        return None
+    try:
+        value = json.loads(written)
+        json.dumps(value, ensure_ascii=False).encode()
+    except ValueError:
+        return None
+    return value if type(value) in (int, str) else None
 
 
 class StrictLines:
-    """Lines of a pipe, with refused requests as `REFUSED`. Other messages with such an error are left out."""
+    """Lines of a pipe, with refused requests as `REFUSED`. Other messages that are refused are left out."""
 
     def __init__(self, lines: AsyncIterator[str]) -> None:
         self._lines = lines
@@ -44,11 +78,7 @@ class StrictLines:
             if not (why := why_refused(line)):
                 yield line
                 continue
-            try:
-                request: Any = json.loads(line)
-            except RecursionError:
-                continue
-            if isinstance(request, dict) and isinstance(number := request.get("id"), str | int):  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+            if (number := id_of(line)) is not None:
                 yield json.dumps({"jsonrpc": "2.0", "id": number, "method": REFUSED, "params": {"why": why}})
 
 
@@ -61,12 +91,12 @@ async def strict_input() -> AsyncGenerator[StrictLines]:
     os.dup2(nothing, sys.stdin.fileno())
     os.close(nothing)
     # Never closed: a thread may still wait for the next line.
-    lines = os.fdopen(ours, encoding="utf-8", errors="replace", closefd=False)
+    lines = os.fdopen(ours, encoding="utf-8", errors="replace", newline="\n", closefd=False)
     yield StrictLines(anyio.wrap_file(lines).__aiter__())
 
 
 class StrictBodies:
-    """ASGI middleware that refuses a message with a key that is given twice."""
+    """ASGI middleware that answers refused messages itself."""
 
     def __init__(self, app: ASGIApp, *, most: int) -> None:
         """`most`: longer bodies than that are left to the app, which refuses them."""
@@ -84,7 +114,7 @@ class StrictBodies:
             body += read[-1].get("body", b"")
             if read[-1]["type"] != "http.request" or not read[-1].get("more_body"):
                 break
-        why = ""
+        why, text = "", ""
         if len(body) <= self._most:
             text = body.decode(errors="replace")
             why = await done("reading a message of an MCP client", text, partial(why_refused, text))
@@ -92,7 +122,7 @@ class StrictBodies:
             from starlette.responses import JSONResponse
 
             error = {"code": -32600, "message": f"signoff: refused: {why}"}
-            await JSONResponse({"jsonrpc": "2.0", "id": None, "error": error}, 400)(scope, receive, send)
+            await JSONResponse({"jsonrpc": "2.0", "id": id_of(text), "error": error}, 400)(scope, receive, send)
             return
 
         async def again() -> Message:

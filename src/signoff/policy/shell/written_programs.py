@@ -50,7 +50,7 @@ def runs_written(tree: Tree) -> str:
         if _name(command) in _COPIERS and names & found:
             found |= names
     wrappers = {via.partition(" ")[0] for command in tree.commands for via in command.via}
-    runner = _Runner(found, next((one for one in sorted(targets | found) if runs_later(one)), ""))
+    runner = _Interpreter(found, next((one for one in sorted(targets | found) if runs_later(one)), ""))
     return next((why for command in tree.commands if (why := runner.why(command, _name(command) in wrappers))), "")
 
 
@@ -81,7 +81,7 @@ def _effect(command: Command) -> str:
     return judged.effect if isinstance(judged, Concern) else ""
 
 
-class _Runner:
+class _Interpreter:
     """Finds what runs the files of these names."""
 
     def __init__(self, found: Set[str], later: str) -> None:
