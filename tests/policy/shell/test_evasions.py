@@ -82,6 +82,8 @@ rm :: tar -cf a.tar -C /bin rm --transform s/rm/q/|cpio --rsh-command=rm -F h:x|
 rm :: echo 'rm f' > d/x.sh; make -C d
 rm :: echo x > main.go; go run .|echo 'rm f' > x; xargs ./x|echo 'rm f' 1<> x; ./x|(echo 'rm f') > x; ./x
 rm :: exec > x; echo 'rm f'; ./x
+git push --force :: git -c remote.origin.push=+main push origin|git -c remote.origin.mirror=true push origin
+git push --force :: git config remote.origin.push +main; git push
 """
 # Each row: what is denied, and lines that do something else.
 OTHERS = r"""

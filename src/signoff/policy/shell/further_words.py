@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 
 from signoff.policy.phrases import shown
 from signoff.policy.places import runs_later
+from signoff.policy.shell.git_settings import sets_unknown
 from signoff.policy.shell.languages import OF_WORDS, check_awk, check_jq, check_sed
 from signoff.policy.shell.languages.trouble import Trouble
 from signoff.policy.shell.line import Word
@@ -24,24 +25,42 @@ from signoff.policy.shell.table import CommandOption, Program, TakesValue, progr
 from signoff.policy.shell.wrappers import hand_on
 from signoff.policy.table_files import table_text
 
-_PLAIN = re.compile(r"[\w./:+%^~#,][\w./:+%^~#,@*?-]*|-?", re.ASCII)
+_PLAIN = re.compile(r"[\w./:][\w./:+%^~#,@*?-]*|\+\d+|-?", re.ASCII)
 """A name, a path or an address: nothing that a program reads as a setting, a list of options or a command."""
 _ADDRESS = re.compile(r"https?://[^\s'\"`\\|;<>{}]+", re.ASCII)
-_SETTING = re.compile(r"[A-Za-z_]\w*=(?:\d+|yes|no|on|off|true|false)?", re.ASCII)
-"""A variable with a value that names no program: `V=1`."""
+_URL = re.compile(
+    r"(?:\w+\+)?(?:https?|ssh|git|ftps?|wss?|postgres(?:ql)?|mysql|mariadb|redis|mongodb|amqps?|s3|gs|oci)"
+    r"://(?=[\w\[])[^\s'\"`\\|;<>{}]+",
+    re.ASCII,
+)
+"""An address on another machine. Without `..`, what reads it as a path stays in the directory."""
+_SETTING = re.compile(
+    r"(?:V|Q|CI|CONFIG|DEBUG|RELEASE|VERBOSE|QUIET|SILENT|TRACE|COLOR|NO_?COLOR|WERROR|STRICT|COVERAGE|TESTS?|FAST|FULL"
+    r"|STATIC|SHARED|LTO|ASAN|UBSAN|TSAN|JOBS|NPROC|THREADS|FORCE|DRY_?RUN|UPDATE|OPT"
+    r"|(?:WITH|WITHOUT|USE|ENABLE|DISABLE|NO|SKIP|BUILD)_\w+)=(?:\d+|yes|no|on|off|true|false|y|n)?",
+    re.ASCII,
+)
+"""A variable that is usually a switch, with a value that names no program: `V=1`. Of others a build, or make itself
+(`MAKEFILES=1`, `PATH=1`), may take the value for a file."""
+_MOST_LETTERS = 32
 _WORD = "some-word"  # `x` is a sub-command to bun
 _SCRIPTS = {"awk": check_awk, "sed": check_sed, "jq": check_jq}
 _ELSEWHERE = frozenset("ssh rsh autossh mosh docker podman nerdctl kubectl oc k3s machinectl lxc vagrant".split())
 """Programs that run commands on another machine, or in a container."""
-_WHERE = re.compile(r"(?:\A|[=:,])(?=[/~]|\.\.(?:/|\Z))|(?:\A|/)\.\.(?:/|\Z)")
+_REMOTE = frozenset("rsync scp sftp tar gtar bsdtar star cpio gcpio pax mt rclone".split())
+"""Programs to which `name:path` is a place on another machine."""
+_BETWEEN = re.compile(r"[=:,;@+<>{}|\s\"']")
+"""What may come before a path in a word."""
+_WHERE = re.compile(rf"(?:\A|{_BETWEEN.pattern})(?=[/~]|\.\.(?:/|\Z))|(?:\A|/)\.\.(?:/|\Z)")
 _OPTION = re.compile(r"-(?!\d+\Z)\S", re.ASCII)
 """What some program reads as an option, even behind one that wants a value."""
 _NO_PLACES = frozenset({"text", "number", "pattern", "sed", "awk", "jq", "glob", "skip", "skip_directory"})
-_NAMES_PLACE = re.compile(
-    r"-(?:o|O|C|d|F|P|T|out\w*|.*(?:file|dir|directory|path|prefix|output|root|dest|cwd|location|template).*)\Z"
-)
-"""Options of which the value is a place, though the list does not say so."""
-_HARMFUL = ("runs:", "unknown:")
+_HARMFUL = ("runs:", "unknown:", "discloses:")
+_HARMLESS = "discloses: reads another file"
+"""That file is among the words, and so it is judged itself."""
+_KINDS = frozenset({"below", "data", "form", "cookie"})
+_MAKES = frozenset("clone init mv submodule worktree".split())
+"""Commands of git that make what their words name."""
 
 
 class Further(NamedTuple):
@@ -49,13 +68,15 @@ class Further(NamedTuple):
 
     flags: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
-    """Options with a value, which may be any text."""
+    """Options with a value, which may be anything but a place outside the directory."""
+    texts: frozenset[str] = frozenset()
+    """Options with a value that no program takes for a place: a message, an expression."""
     attached: frozenset[str] = frozenset()
     """Options with a value that may be left out, and otherwise follows a `=` or the letter."""
     places: frozenset[str] = frozenset()
     """Options with a value that is a path in the directory."""
     fits: Mapping[str, str] = {}
-    """Options with a value that must match a regular expression."""
+    """Options with a value that must match a regular expression, or be of a kind that `_operand` names."""
     commands: frozenset[str] = frozenset()
     operands: str = "plain"
     passes: frozenset[str] = frozenset()
@@ -66,6 +87,8 @@ class Further(NamedTuple):
     """Whether a word `@file` is replaced by the words in that file, also where it is the value of an option."""
     single: bool = False
     """Whether `-word` is one option, not a bundle of letters."""
+    apart: bool = False
+    """Whether a value is never attached to the letter of its option."""
 
 
 def uncovered(argv: Sequence[str], fixed: int, *, here: bool = True) -> str:
@@ -131,19 +154,24 @@ def is_option(name: str, option: str) -> bool:
     if known is not None and option in known.options:
         return True
     return entry is not None and any(
-        option in names for names in (entry.flags, entry.values, entry.attached, entry.places, entry.fits)
+        option in names for names in (entry.flags, entry.values, entry.texts, entry.attached, entry.places, entry.fits)
     )
 
 
-def leads_away(word: str) -> bool:
-    """Whether a word is, or holds as its value, a path that leads out of the directory as written."""
+def leads_away(word: str, *, address: bool = False) -> bool:
+    """Whether a word is, or holds as its value, a path that leads out of the directory as written.
+
+    A URL does not, unless it has a `..` and the program may not take it for an `address`.
+    """
+    if "://" in word:
+        word = _URL.sub(lambda url: "" if address or "/.." not in url[0] else url[0], word)
     return _WHERE.search(word) is not None
 
 
-def _hidden_code(path: str) -> bool:
-    """Whether a path is in a hidden directory whose content programs run or follow: `.git/hooks/x`."""
-    *directories, _ = path.rpartition("=")[2].split("/")
-    return any(one[:1] == "." and one.strip(".") and runs_later(f"{one}/x") for one in directories)
+def _hidden_code(word: str) -> bool:
+    """Whether a word names a hidden directory whose content programs run or follow, or a file in it: `.git/hooks/x`."""
+    steps = (step for part in _BETWEEN.split(word) for step in part.split("/"))
+    return any(step[:1] == "." and step.strip(".") and runs_later(f"{step}/x") for step in steps)
 
 
 class _FurtherWords:
@@ -157,6 +185,8 @@ class _FurtherWords:
     def trouble(self) -> str:
         if self.name in _contained():
             return ""
+        if self.name == "git" and self.argv[self.at - 1] == "config" and (word := sets_unknown(self.argv[self.at :])):
+            return self._unfit(word, "git may run what it is set to") if word not in self.argv[: self.fixed] else ""
         if self.entry is not None:
             return self._known(self.entry, self.at)
         if self.known is not None and _is_reader(self.known):
@@ -168,42 +198,105 @@ class _FurtherWords:
         if isinstance(judge_words([Word(word) for word in self.argv]), ReadOnlyCommand):
             return ""
         scripts = dict(self._scripts())
+        texts = dict(self._values())
         for at, word in enumerate(self.argv[self.fixed :], self.fixed):
             if at in scripts:
                 check, script = scripts[at]
                 if found := check(script):
                     return self._unfit(word, found.why)
-                continue
-            if self._is_text(word, self.argv[at - 1]):
-                continue
-            for part in (word, *([word[2:]] if word[:1] == "-" and word[1:2] != "-" else [])):
-                if "://" not in part and part != "/dev/null" and leads_away(part):
+                if at not in texts:
+                    continue
+            parts, is_place = texts.get(at, (_readings(word), True))
+            for part in parts:
+                if part != "/dev/null" and leads_away(part, address=self._is_address(word)):
                     return self._unfit(word, "it is outside the directory")
-                if self.name not in ("git", "hg") and _hidden_code(part):
+                if is_place and self._minds_hidden(at) and _hidden_code(part):
                     return self._unfit(word, "programs follow what is there")
+                if self.name in _REMOTE and ":" in part.partition("/")[0] and not part.startswith("-"):
+                    return self._unfit(word, "it may be on another machine")
         return ""
 
-    def _is_text(self, word: str, before: str) -> bool:
-        """Whether a word is known to be no path: the value of an option that is a text, or a script."""
-        if word.startswith("-"):
-            name = word.partition("=")[0]
-            return self._takes_text(name) if "=" in word else self._takes_text(word[:2])
-        if before.startswith("-") and "=" not in before:
-            return self._takes_text(before) or (before[:2] != "--" and self._takes_text(f"-{before[-1]}"))
-        return False
+    def _is_address(self, word: str) -> bool:
+        """Whether the program takes an operand for an address."""
+        return self.entry is not None and self.entry.operands == "address" and not word.startswith("-")
+
+    def _minds_hidden(self, at: int) -> bool:
+        """Whether it matters that a word names a hidden directory: version control keeps those, too."""
+        if self.name not in ("git", "hg") or not _MAKES.isdisjoint(self.argv[1 : self.at]):
+            return True
+        word, before = self.argv[at], self.argv[at - 1]
+        return word.startswith("-") or (before.startswith("-") and before != "--" and self._takes(before) is not False)
+
+    def _values(self) -> Iterator[tuple[int, tuple[tuple[str, ...], bool]]]:
+        """Yield the words of which the options say what they are: where they stand, what in them may be a path, and
+        whether it may be one of a place where something is written. What is not certain is left out.
+        """
+        at = self.at
+        while at < len(self.argv):
+            word = self.argv[at]
+            if word == "--":
+                return
+            if not word.startswith("-") or len(word) < 2:
+                if (self.known is not None and self.known.style == "posix") or (self.entry and self.entry.script):
+                    return
+                at += 1
+                continue
+            name, value = self._with_value(word)
+            if not name:
+                at += 1
+                continue
+            is_place = self.entry is None or name not in self.entry.values
+            if value is not None:
+                yield at, (() if self._takes_text(name) else (value,), is_place)
+            elif at + 1 < len(self.argv):
+                at += 1
+                yield at, (() if self._takes_text(name) else _readings(self.argv[at]), is_place)
+            at += 1
+
+    def _with_value(self, word: str) -> tuple[str, str | None]:
+        """Return the option in a word that takes a value, and the value if it is attached; "" if that is not known."""
+        name, equals, value = word.partition("=")
+        if self._takes(name):
+            return name, value if equals else None
+        if word.startswith("--") or (self.entry is not None and self.entry.single):
+            return ("", None) if word.startswith("--") or not self._takes(word[:2]) else (word[:2], word[2:])
+        for place, letter in enumerate(word[1:], 2):
+            takes = self._takes(f"-{letter}")
+            if takes:
+                return f"-{letter}", word[place:].removeprefix("=") or None
+            if takes is None:
+                break
+        return "", None
+
+    def _takes(self, option: str) -> bool | None:
+        """Whether an option takes a value that the next word may be; None if it is not known, or may be left out."""
+        if (entry := self.entry) is not None:
+            if option in entry.attached:
+                return None
+            if option in entry.flags:
+                return False
+            if any(option in names for names in (entry.values, entry.texts, entry.places, entry.fits)):
+                return True
+        known = self.known.options.get(option) if self.known is not None else None
+        if known is None or known.trouble or known.takes is TakesValue.MAYBE:
+            return None
+        return known.takes is TakesValue.VALUE
 
     def _scripts(self) -> Iterator[tuple[int, tuple[Callable[[str], Trouble | None], str]]]:
-        """Yield where the scripts of awk, sed and jq are among the words, with the check and the text of each."""
+        """Yield where scripts of awk, sed and jq are among the words, with the check and the text of each.
+
+        The first operand may be one even if an option gives another: some systems read no options behind it.
+        """
         check = next((check for name, check in _SCRIPTS.items() if self.name.endswith(name)), None)
         if self.known is None or check is None:
             return
-        first = True
+        first, dashes = True, False
         for at, word in enumerate(self.argv[self.at :], self.at):
+            dashes = dashes or word == "--"
             name, equals, value = word.partition("=")
-            if word.startswith("-"):
-                first = first and name not in self.known.no_first and word[:2] not in self.known.no_first
+            if word.startswith("-") and len(word) > 1:
                 option = self.known.options.get(name) or self.known.options.get(word[:2])
-                if option is None or option.kind.name not in _SCRIPTS:
+                if dashes or option is None or option.kind.name not in _SCRIPTS:
                     continue
                 if equals and word.startswith("--"):
                     yield at, (check, value)
@@ -211,13 +304,25 @@ class _FurtherWords:
                     yield at, (check, word[2:])
                 elif at + 1 < len(self.argv):
                     yield at + 1, (check, self.argv[at + 1])
-            elif first:
-                yield at, (check, word)
-                return
+            elif first and (word or self.name != "sed"):  # on BSD, `sed -i ''` takes the empty word
+                first = self._is_value(at)
+                yield from () if first else [(at, (check, word))]
+
+    def _is_value(self, at: int) -> bool:
+        """Whether the word before this one is an option that takes it as its value."""
+        word = self.argv[at - 1]
+        if at == self.at or not word.startswith("-"):
+            return False
+        name, value = self._with_value(word)
+        return bool(name) and value is None
 
     def _takes_text(self, option: str) -> bool:
-        if self.entry is not None and option in self.entry.values:
-            return not _NAMES_PLACE.search(option)
+        """Whether the value of an option is known to be no path."""
+        if (entry := self.entry) is not None:
+            if option in entry.texts or option in entry.fits:
+                return entry.fits.get(option) != "below"
+            if option in entry.values or option in entry.places:
+                return False
         known = self.known.options.get(option) if self.known is not None else None
         if known is None or known.trouble or known.takes is TakesValue.NOTHING:
             return False
@@ -274,7 +379,8 @@ class _FurtherWords:
         name, equals, value = word.partition("=")
         if word in entry.flags or (name in entry.attached and (equals or name not in entry.values)):
             return 1, ""
-        for names, kind in ((entry.values, "text"), (entry.places, "below"), ({name}, entry.fits.get(name, ""))):
+        texts = entry.values | entry.texts
+        for names, kind in ((texts, "text"), (entry.places, "below"), ({name}, entry.fits.get(name, ""))):
             if (kind and name in names) or (name in self.named and name not in entry.flags and kind == "text"):
                 if equals or not following:
                     return 1, _operand(kind, value)
@@ -284,17 +390,14 @@ class _FurtherWords:
         if word.startswith("--"):
             return 1, "not an option that is covered"
         if entry.single:
-            short = word[:2]
-            if short in entry.values or short in entry.places:
-                return 1, _operand("text" if short in entry.values else "below", word[2:])
-            return 1, "not an option that is covered"
+            kind = "" if entry.apart else _kind_of(entry, word[:2])
+            return 1, _operand(kind, word[2:]) if kind else "not an option that is covered"
         return self._bundle(entry, word, following, at)
 
     def _bundle(self, entry: Further, word: str, following: Sequence[str], at: int) -> tuple[int, str]:
         for place, letter in enumerate(word[1:], 2):
             name = f"-{letter}"
-            kind = "text" if name in entry.values else "below" if name in entry.places else entry.fits.get(name, "")
-            if kind:
+            if kind := _kind_of(entry, name):
                 if word[place:]:
                     return 1, _operand(kind, word[place:].removeprefix("="))
                 return 2, _following(entry, kind, following[0]) if following and at + 1 >= self.fixed else ""
@@ -313,6 +416,10 @@ class _FurtherWords:
         if known.commands:
             return self._unfit(self.argv[start], "not a sub-command that is covered") if words else ""
         at, number = start, 0
+        if known.old_style and words and not words[0].text.startswith("-"):  # each letter is an option: `tar cfT x y`
+            for letter in words[0].text:
+                if (why := _table_option(known, f"-{letter}")[1]) and start >= self.fixed:
+                    return self._unfit(words[0].text, why)
         while at < len(self.argv):
             word = self.argv[at]
             option = word.startswith("-") and len(word) > 1 and known.style != "none"
@@ -341,7 +448,21 @@ def _is_reader(known: Program) -> bool:
 
 
 def _is_harmful(why: str) -> bool:
-    return why.startswith(_HARMFUL)
+    return why.startswith(_HARMFUL) and why != _HARMLESS
+
+
+def _readings(word: str) -> tuple[str, ...]:
+    """Return what in a word may be a path: behind which letters of `-abc` a value begins is not known."""
+    if word[:1] != "-" or word[1:2] == "-":
+        return (word,)
+    return (word, *(word[at:] for at in range(2, min(len(word), _MOST_LETTERS))))
+
+
+def _kind_of(entry: Further, option: str) -> str:
+    """Return what the value of an option has to be; "" if it takes none, or is not listed."""
+    if option in entry.values or option in entry.texts:
+        return "text"
+    return "below" if option in entry.places else entry.fits.get(option, "")
 
 
 def _table_option(known: Program, word: str) -> tuple[int, str]:
@@ -389,9 +510,8 @@ def _operand(kind: str, word: str) -> str:
     """Return why a word is not fine as what it is, or ""."""
     if kind == "text":
         return ""
-    if kind == "below":
-        path = normpath(word.partition("::")[0]) if word else ""
-        outside = path == ".." or path.startswith(("/", "~", "@", "../"))
+    if kind in _KINDS:
+        outside = any(map(_is_outside, _files_in(kind, word)))
         return "it is outside the directory, or no path" if outside else ""
     if kind == "address" and _ADDRESS.fullmatch(word):
         return ""
@@ -400,6 +520,20 @@ def _operand(kind: str, word: str) -> str:
     if kind in ("plain", "address", "setting"):
         return "" if _PLAIN.fullmatch(word) else "it is no plain name or path"
     return "" if re.fullmatch(kind, word, re.ASCII) else "not a word that is covered"
+
+
+def _files_in(kind: str, word: str) -> Sequence[str]:
+    """Return what in a value of a kind is a file: `@file` in data, behind `@` and `<` in forms, or all of it."""
+    if kind == "below" or (kind == "cookie" and "=" not in word):
+        return (word, *re.split("[{},]", word))
+    if kind == "form" and ("@" in word or "<" in word):
+        return [part.strip("\"' ") for part in re.split("[@<,;=]", word)]
+    return (word[1:],) if kind == "data" and word.startswith("@") else ()
+
+
+def _is_outside(path: str) -> bool:
+    path = normpath(path.partition("::")[0]) if path else ""
+    return path != "/dev/null" and (path == ".." or path.startswith(("/", "~", "@", "+", "../")))
 
 
 def _found(argv: Sequence[str]) -> tuple[Further | None, Program | None, int]:

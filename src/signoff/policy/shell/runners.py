@@ -22,6 +22,8 @@ _GIT_COMMAND_KEYS = re.compile(
     r"(?i)alias\.|include|protocol|.*(pager|editor|sshcommand|fsmonitor|hook|template|external|textconv|command|program|helper|driver"
     r"|cmd|proxy|askpass|filter|clean|smudge|process|tool|vcs|uploadpack|receivepack|insteadof)"
 )
+_GIT_PUSHES = re.compile(r"(?i)remote\..*\.(?:push|mirror)\Z")
+"""Settings that decide what `git push` overwrites or deletes."""
 _GIT_RUNS = {
     "rebase": "-x --exec", "difftool": "-x --extcmd", "grep": "-O --open-files-in-pager", "clone": "-u --upload-pack",
     "fetch": "--upload-pack", "pull": "--upload-pack", "push": "--receive-pack --exec",
@@ -248,8 +250,10 @@ def _git(name: str, args: Args, out: Out) -> None:
         start = next(index for index, arg in enumerate(rest) if arg.sure == "foreach") + 1
         words = tuple(arg for index, arg in enumerate(rest[start:]) if index or arg.sure not in ("--recursive", "-q"))
         out.script("git submodule foreach", joined(words))
-    elif command == "config" and any(_GIT_COMMAND_KEYS.match(arg.text or "") for arg in rest[1:]):
+    elif command == "config" and any(is_command_key(arg.text or "") for arg in rest[1:]):
         out.opaque.append("`git config` may set a program to run")
+    elif command == "config" and any(_GIT_PUSHES.match(arg.text or "") for arg in rest[1:]):
+        out.opaque.append("`git config` may change what `git push` overwrites")
     elif options := _GIT_RUNS.get(command or ""):
         option_scripts(f"{name} {command}", rest, frozenset(options.split()), out)
 
@@ -272,15 +276,22 @@ def _git_words(command: str, rest: Args, out: Out) -> None:
             )
 
 
+def is_command_key(key: str) -> bool:
+    """Whether a setting of git is known to name a program, or a file with more settings."""
+    return _GIT_COMMAND_KEYS.match(key) is not None
+
+
 def _git_setting(setting: Arg, out: Out) -> None:
     key, _, value = (setting.text or "").partition("=")
-    if setting.sure is None or _GIT_COMMAND_KEYS.match(key) or value.startswith("!") or _GIT_HELPER.search(value):
+    if _GIT_PUSHES.match(key):
+        out.opaque.append(f"`git -c {key}` may change what `git push` overwrites")
+    if setting.sure is None or is_command_key(key) or value.startswith("!") or _GIT_HELPER.search(value):
         out.opaque.append(f"`git -c {key}` may run a program")
     if key.lower().startswith("alias."):
         via = "git -c alias"
         text = value[1:] if value.startswith("!") else f"git {value}"
         out.inner.append(Inner(via, script=text))
-    elif value and _GIT_COMMAND_KEYS.match(key):
+    elif value and is_command_key(key):
         out.inner.append(Inner(f"git -c {key}", script=value.removeprefix("!")))
 
 
