@@ -75,6 +75,47 @@ def test_git_really_runs_what_such_a_repository_names(project: Path, tmp_path: P
     assert (tmp_path / "ran").exists(), "otherwise there is nothing to be in doubt about"
 
 
+@pytest.mark.parametrize("line", ["git -C '~/r' status", "git -C ./~ -C r status", "git -C ~/r status"])
+def test_a_directory_that_is_called_like_the_home_directory_is_looked_at(
+    project: Path, tmp_path: Path, line: str
+) -> None:
+    planted(project / "~" / "r", tmp_path / "ran")
+    assert "git would work in" in git_doubt(line, str(project), str(project))
+    subprocess.run(["bash", "-c", line.replace("~", "'~'").replace("''", "")], cwd=project, capture_output=True)
+    assert (tmp_path / "ran").exists(), "otherwise there is nothing to be in doubt about"
+
+
+@pytest.mark.parametrize("line", ["git -C ~+/x status", "git -C ~nobody/x status", "cd ~- && git status"])
+def test_a_tilde_that_stands_for_another_directory_is_in_doubt(project: Path, line: str) -> None:
+    assert "git would work in" in git_doubt(line, str(project), str(project))
+
+
+@pytest.mark.parametrize(
+    "line", ["git -C fx/a status", "cd fx/a && git status", "cd fx/a; git diff",  "git -C fx/a/s log"]
+)
+def test_a_repository_whose_parts_are_elsewhere_is_in_doubt(project: Path, tmp_path: Path, line: str) -> None:
+    planted(project / "fx" / "b", tmp_path / "ran")
+    (project / "fx" / "a" / "s").mkdir(parents=True)
+    (project / "fx" / "b" / "HEAD").rename(project / "fx" / "a" / "HEAD")
+    (project / "fx" / "a" / "commondir").write_text("../b\n")
+    assert "git would work in" in git_doubt(line, str(project), str(project))
+
+
+def test_git_really_finds_a_repository_whose_parts_are_elsewhere(project: Path, tmp_path: Path) -> None:
+    other = project / "fx" / "b"
+    planted(other, tmp_path / "ran")
+    (project / "fx" / "a").mkdir()
+    (other / "HEAD").rename(project / "fx" / "a" / "HEAD")
+    (project / "fx" / "a" / "commondir").write_text("../b\n")
+    settings = (other / "config").read_text().replace('"."', f'"{project / "src"}"')
+    (project / "fx" / "a" / "config.worktree").write_text(settings)
+    shared = "[core]\n\trepositoryformatversion = 1\n\tbare = false\n[extensions]\n\tworktreeConfig = true\n"
+    (other / "config").write_text(shared)
+    git(project, "-C", "fx/a", "status")
+    assert (tmp_path / "ran").exists(), "otherwise there is nothing to be in doubt about"
+    assert "git would work in" in git_doubt("git -C fx/a status", str(project), str(project))
+
+
 def test_the_same_from_a_directory_that_the_agent_works_in(project: Path, tmp_path: Path) -> None:
     planted(project / "fixtures" / "repo", tmp_path / "ran")
     assert "a bare repository" in git_doubt("git status", str(project), str(project / "fixtures" / "repo"))

@@ -73,7 +73,7 @@ def _places(command: str, start: str) -> Iterator[str | None]:
     reached: set[str | None] = {start}
     for simple, directories in zip(facts.line.commands if facts.line else (), facts.directories, strict=True):
         plain.add(simple.argv)
-        places = [None if one is None else _below(start, one) for one in directories]
+        places = [place for one in directories for place in _below(start, one)]
         reached.update(places)
         if _is_git(simple.argv):
             yield from _led(simple.argv, places)
@@ -96,7 +96,7 @@ def _led(argv: Sequence[str | None], directories: Iterable[str | None]) -> Itera
     for word in rest:
         if word == "-C":
             to = next(rest, None)
-            places = [None if place is None or to is None else _below(place, to) for place in places]
+            places = [one for place in places for one in _below(place, to)]
         elif word == "-c":
             next(rest, None)
         elif word is None or word.startswith(_ELSEWHERE):
@@ -106,8 +106,14 @@ def _led(argv: Sequence[str | None], directories: Iterable[str | None]) -> Itera
     yield from places
 
 
-def _below(directory: str, text: str) -> str:
-    return os.path.join(directory, os.path.expanduser(text) if text.startswith("~") else text)
+def _below(directory: str | None, text: str | None) -> tuple[str | None, ...]:
+    """Return what a directory may be: a shell expands a `~` unless it is quoted, and there may be one of that name."""
+    if directory is None or text is None:
+        return (None,)
+    literal = os.path.join(directory, text)
+    if not text.startswith("~"):
+        return (literal,)
+    return (literal, os.path.expanduser(text) if text == "~" or text.startswith("~/") else None)
 
 
 def _repository(directory: str) -> _Repository | None:
@@ -118,7 +124,7 @@ def _repository(directory: str) -> _Repository | None:
         if os.path.lexists(dot):
             inner = dot if os.path.isdir(dot) else _pointed(dot, _POINTER)
             return _Repository(here, _shared(inner), is_bare=False)
-        if os.path.lexists(os.path.join(here, "HEAD")) and os.path.lexists(os.path.join(here, "objects")):
+        if os.path.lexists(os.path.join(here, "HEAD")):  # its other parts may be elsewhere: see its `commondir`
             return _Repository(here, _shared(here), is_bare=True)
         if here == os.path.dirname(here):
             return None

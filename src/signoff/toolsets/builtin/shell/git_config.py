@@ -105,7 +105,7 @@ def _git_directories(directory: str) -> Iterator[str]:
         yield dot
     elif os.path.lexists(dot):
         yield _pointed(dot, _GITDIR)
-    if os.path.lexists(os.path.join(directory, "HEAD")) and os.path.isdir(os.path.join(directory, "objects")):
+    if os.path.lexists(os.path.join(directory, "HEAD")):  # its other parts may be elsewhere: see its `commondir`
         yield directory
 
 
