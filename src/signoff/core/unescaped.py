@@ -69,16 +69,21 @@ def unescaped(text: str, is_promising: Callable[[str], bool] = bool) -> Iterator
 
 
 _LETTER = r"(?:3\d|[46][1-9A-Fa-f]|[57][0-9Aa])"
+_HEXED = r"(?:x|u00|u\{0*|U000000)"
+_IN_TWO = r"(?=[A-Za-z0-9])(?!(?:s|t|d|m|re|ve|ll)\b)"
 LOOSE = re.compile(
-    # a letter or a digit that is escaped
-    rf"%{_LETTER}|\\(?:x|u00|u\{{0*|U000000){_LETTER}|\\(?:06|07|1[0-7])[0-7]|\\6\d"
-    rf"|&\\?#(?:[xX]0*{_LETTER}|0*(?:4[89]|5\d|[6-9]\d|1[012]\d))\\?;"
-    # the sign of an escape that is escaped itself
-    rf"|%(?:25{_LETTER}|26(?:#|%23)|5[Cc][xuU0167])|&(?:amp;#|#(?:37|38|92|[xX](?:2[56]|5[Cc]));|percnt;|bsol;)"
-    r"|\\(?:x|u00|u\{0*|U000000)(?:2[56]|5[Cc])|\\(?:04[56]|134)"
+    # All begin with one of these signs: it is looked for as fast as a word, and no run of letters is read twice.
+    r"[%\\&'\"](?:"
+    # a letter or a digit that is escaped, or the sign of an escape that is escaped itself
+    rf"(?<=%)(?:{_LETTER}|25{_LETTER}|26(?:#|%23)|5[Cc][xuU0167])"
+    rf"|(?<=\\)(?:{_HEXED}(?:{_LETTER}|2[56]|5[Cc])|(?:06|07|1[0-7])[0-7]|6\d|04[56]|134)"
+    rf"|(?<=&)(?:\\?#(?:[xX]0*{_LETTER}|0*(?:4[89]|5\d|[6-9]\d|1[012]\d))\\?;"
+    r"|amp;#|#(?:37|38|92|[xX](?:2[56]|5[Cc]));|percnt;|bsol;)"
     # a word in pieces: by quotes, over two lines, or as base64 over lines that are escaped
-    r"|(?<=[A-Za-z0-9])(?<!\W[BbRrUuFf])(?:['\"]+|\\\n)(?=[A-Za-z0-9])(?!(?:s|t|d|m|re|ve|ll)\b)"
-    r"|(?<![A-Za-z0-9])[A-Za-z0-9+/]{60,}+(?:\\+r)?\\+n"
+    rf"|(?<=[A-Za-z0-9]['\"])(?<!\W[BbRrUuFf]['\"])['\"]*{_IN_TWO}"
+    rf"|(?<=[A-Za-z0-9]\\)(?<!\W[BbRrUuFf]\\)\n{_IN_TWO}"
+    r"|(?<=[A-Za-z0-9+/]{60}\\)(?:\\*r\\+|\\*)n"
+    r")"
 )
 """Signs that a letter or a digit of a word may not be written as it is, or that a word may be in pieces."""
 
