@@ -91,7 +91,7 @@ def test_a_tilde_that_stands_for_another_directory_is_in_doubt(project: Path, li
 
 
 @pytest.mark.parametrize(
-    "line", ["git -C fx/a status", "cd fx/a && git status", "cd fx/a; git diff",  "git -C fx/a/s log"]
+    "line", ["git -C fx/a status", "cd fx/a && git status", "cd fx/a; git diff", "git -C fx/a/s log"]
 )
 def test_a_repository_whose_parts_are_elsewhere_is_in_doubt(project: Path, tmp_path: Path, line: str) -> None:
     planted(project / "fx" / "b", tmp_path / "ran")
@@ -159,3 +159,6 @@ def test_a_repository_that_cannot_be_read_is_in_doubt(project: Path) -> None:
     (project / "odd").mkdir()
     (project / "odd" / ".git").write_text("something else\n")
     assert "cannot be read" in git_doubt("git -C odd status", str(project), str(project))
+    (project / "odd" / ".git").unlink()
+    os.mkfifo(project / "odd" / ".git")
+    assert "cannot be read" in git_doubt("git -C odd status", str(project), str(project)), "nobody waits for a writer"

@@ -622,7 +622,7 @@ def test_a_file_that_holds_no_credential(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match=r"(?s)No such file.*signoff aap instance create"):
         read_token(str(file))
     os.mkfifo(file, 0o600)
-    with pytest.raises(WrongUse, match="holds no credential"):
+    with pytest.raises(WrongUse, match="it is not a regular file"):
         read_token(str(file))
     file.unlink()
     for text in ("", "\n", "soi_a\nsoi_b\n", "soi_a b", "soi_ü", "\x00"):

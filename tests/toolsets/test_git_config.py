@@ -155,7 +155,7 @@ def test_a_file_that_is_too_large_or_no_file_worries(repository: Path) -> None:
     assert "too large" in repository_runs(str(repository))
     (repository / ".git" / "config").unlink()
     os.mkfifo(repository / ".git" / "config")
-    assert "not a plain file" in repository_runs(str(repository)), "and nobody waits for a writer"
+    assert "not a regular file" in repository_runs(str(repository)), "and nobody waits for a writer"
 
 
 def test_a_git_file_is_followed(repository: Path, tmp_path: Path) -> None:

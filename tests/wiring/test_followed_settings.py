@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from pathlib import Path
@@ -23,7 +24,7 @@ from signoff.wiring.project_people import OnFile
 
 RULES = {Effect.DENY: "policy: [{deny: drop}]\n", Effect.ALLOW: "policy: [{allow: drop}]\n"}
 ABOVE = 'policy: [{allow: "*"}]\n'
-STATES = st.sampled_from(["gone", "empty", "broken", "directory", "link", Effect.DENY, Effect.ALLOW])
+STATES = st.sampled_from(["gone", "empty", "broken", "directory", "pipe", "link", Effect.DENY, Effect.ALLOW])
 
 
 def becomes(file: Path, state: str) -> None:
@@ -33,6 +34,8 @@ def becomes(file: Path, state: str) -> None:
     file.unlink(missing_ok=True)
     if state == "directory":
         file.mkdir()
+    elif state == "pipe":
+        os.mkfifo(file)
     elif state == "link":
         file.symlink_to(file.parent / "nowhere")
     elif state != "gone":

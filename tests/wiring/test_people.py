@@ -152,3 +152,15 @@ def test_accounts_are_those_of_the_file_now(tmp_path: Path) -> None:
     write(tmp_path, "[")
     with pytest.warns(RuntimeWarning):
         assert accounts[BEN].name == "ana", "whoever presses is told what is wrong, by the inbox"
+
+
+def test_a_file_that_becomes_a_pipe_holds_up_nobody(tmp_path: Path) -> None:
+    file = write(tmp_path, ONLY_ANA)
+    on_file = OnFile(load_settings(file))
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.warns(RuntimeWarning, match="it is not a regular file"), pytest.raises(NotEntitled):
+        on_file.roles()
+    file.unlink()
+    write(tmp_path, ONLY_ANA)
+    assert set(on_file.roles()) == {"ana"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -157,8 +158,9 @@ class LocalDesk:
         if not is_resumable(run_data(status)):
             return ""
         lease = await who_serves(self.broker.ledger)
-        if lease is not None and self._project(lease.projects).of(status.run) is not None:
-            return resumed_by(lease.url)
+        with suppress(OSError):  # a recorded path that cannot be looked at: the server does not resume the run either
+            if lease is not None and self._project(lease.projects).of(status.run) is not None:
+                return resumed_by(lease.url)
         return going_on(status.run.id, status.run.agent)
 
     def _project(self, served: Sequence[str]) -> ServedProjects:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from signoff.errors import Place, WrongFile
 from signoff.policy.composer import LARGEST_TEXT
+from signoff.regular_file import bytes_of
 
 PROJECT_FILE = "signoff.yaml"
 OWNER_FIX = "name a file of your own with --policy FILE, or make it yours with chown"
@@ -106,8 +107,7 @@ def user_file() -> str | None:
 def text_of(file: str, *, fix: str = "`signoff init` writes a first one") -> str:
     """Read a file; raises `WrongFile` if it cannot be read as text. `fix` says what to do if there is none."""
     try:
-        with open(file, "rb") as stream:
-            content = stream.read(4 * LARGEST_TEXT + 1)
+        content = bytes_of(file, 4 * LARGEST_TEXT + 1)
     except FileNotFoundError as error:
         raise WrongFile(f"there is no file {file}", fix=fix) from error
     except (OSError, ValueError) as error:

@@ -28,6 +28,7 @@ from signoff.core.strict_json import read_object
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, ServerFailed, WrongUse
 from signoff.processes import LEASE
+from signoff.regular_file import open_regular
 
 T = TypeVar("T")
 
@@ -224,10 +225,9 @@ class AapClient:
 def read_token(file: str) -> str:
     """Read the credential from a file that belongs to this user and that nobody else can read (permissions)."""
     try:
-        # Opening a pipe without a writer would block.
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), encoding="utf-8") as stream:
-            found = os.fstat(stream.fileno())
-            token = stream.read(10_000).strip() if stat.S_ISREG(found.st_mode) else ""
+        with open_regular(file) as opened:
+            found = os.fstat(opened.fileno())
+            token = opened.read(10_000).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not text"
         told = f"the credential cannot be read from {visible(file)}: {why}"

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from signoff.outside.outside_call import OutsideCall
 from signoff.policy.phrases import shown
+from signoff.regular_file import bytes_of
 
 _POINTER = re.compile(r"gitdir:\s*(.+?)\s*")
 _MOVERS = ("cd", "pushd", "popd", None)
@@ -138,8 +139,7 @@ def _shared(git_directory: str) -> str:
 
 def _pointed(file: str, form: re.Pattern[str]) -> str:
     """Return the directory that a file names."""
-    with open(file, encoding="utf-8", errors="surrogateescape") as text:
-        match = form.fullmatch(text.read(4096).rstrip("\n"))
+    match = form.fullmatch(bytes_of(file, 4096).decode("utf-8", "surrogateescape").rstrip("\n"))
     if match is None:
         raise ValueError(f"{file} does not name a directory")
     return os.path.join(os.path.dirname(file), match[1])

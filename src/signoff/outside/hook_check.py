@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, cast
 
 from signoff.errors import WrongUse
@@ -15,6 +14,7 @@ from signoff.outside.coding_agents import HookedOn
 from signoff.outside.hook_settings import HookPlace, commands_in, is_own_command, project_places, user_places
 from signoff.outside.hook_trust import why_skipped
 from signoff.outside.json_edit import read_json
+from signoff.regular_file import bytes_of
 
 BEFORE = ("PreToolUse", "BeforeTool", "PermissionRequest")
 """The events at which a call can be refused."""
@@ -72,7 +72,7 @@ def _with_others(one: HookFinding, found: list[HookFinding]) -> HookFinding:
 
 def _finding(place: HookPlace) -> HookFinding:
     try:
-        text = Path(place.file).read_text(encoding="utf-8")
+        text = bytes_of(place.file).decode("utf-8")
     except FileNotFoundError:
         return HookFinding(place=place, is_installed=False)
     except (OSError, ValueError) as error:

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from signoff.outside.coding_agents import CODEX
 from signoff.outside.hook_settings import HookPlace, is_own_command
+from signoff.regular_file import bytes_of
 
 PATIENCE = 15.0
 """How many seconds Codex is given to say which hooks it trusts."""
@@ -54,7 +55,7 @@ def _confirmed() -> Iterator[str]:
 
     home = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
     with suppress(OSError, ValueError, AttributeError):
-        text = Path(home, "config.toml").read_text(encoding="utf-8")
+        text = bytes_of(Path(home, "config.toml")).decode("utf-8")
         for key, state in tomllib.loads(text).get("hooks", {}).get("state", {}).items():
             if state.get("trusted_hash"):
                 file, _, rest = key.partition(":")

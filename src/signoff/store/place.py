@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from signoff.errors import StoreError, WrongUse
+from signoff.regular_file import bytes_of
 
 ID_FILE = Path(".signoff") / "project"
 """The file with a project's id, relative to the project. Agents do not write there without asking."""
@@ -200,11 +200,6 @@ def id_of(project: str) -> str:
 def _text(file: Path) -> str:
     """Read a small text file; empty if it cannot be read, is not a regular file or is a symlink."""
     try:
-        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)  # do not block on a pipe
-        try:
-            is_file = stat.S_ISREG(os.fstat(handle).st_mode)
-            return os.read(handle, _LONGEST).decode("utf-8", "replace") if is_file else ""
-        finally:
-            os.close(handle)
+        return bytes_of(file, _LONGEST, follow=False).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from signoff.errors import WrongUse
+from signoff.regular_file import bytes_of
 from signoff.store.place import state_root
 
 TRUSTED = "trusted.json"
@@ -25,7 +26,7 @@ _LARGEST = 4 * 1024 * 1024
 def is_trusted(file: str) -> bool:
     """Return whether the user has trusted this file with its current content."""
     try:
-        text = Path(file).read_bytes()
+        text = bytes_of(file)
     except OSError:
         return False
     return _trusted().get(os.path.realpath(file)) == _digest(text)
@@ -37,7 +38,7 @@ def trust(file: str) -> bool:
     if root is None:
         raise WrongUse("there is no home directory to record what you trust: set HOME or XDG_STATE_HOME")
     try:
-        found, known = _digest(Path(file).read_bytes()), _trusted()
+        found, known = _digest(bytes_of(file)), _trusted()
         if known.get(os.path.realpath(file)) == found:
             return False
         _write(root, known | {os.path.realpath(file): found})

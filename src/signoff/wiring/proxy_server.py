@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from signoff.core.strict_json import MOST_BYTES
 from signoff.errors import MissingExtra, SignoffError, WrongUse
+from signoff.regular_file import open_regular
 from signoff.wiring.mcp_audience import McpAudience
 from signoff.wiring.mcp_proxy import McpProxy, ProxyCaller
 from signoff.wiring.mcp_upstream import McpUpstream, UpstreamGone, UpstreamRefusal
@@ -307,10 +308,10 @@ def token_in(file: str) -> str:
 
 def _kept_token(file: str) -> str:
     try:
-        with open(file, encoding="ascii") as opened:
+        with open_regular(file) as opened:
             if os.fstat(opened.fileno()).st_mode & 0o077:
                 raise WrongUse(f"others may read {file}, which holds a token: chmod 600 {file}")
-            token = opened.read().strip()
+            token = opened.read(10_000).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUse(f"the token cannot be read from {file}: {error}") from error
     if len(token) < SHORTEST_TOKEN or not token.isprintable() or " " in token:

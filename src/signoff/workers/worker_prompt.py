@@ -20,6 +20,7 @@ from signoff.errors import WrongFile, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
 from signoff.policy.secret import secret_place
+from signoff.regular_file import bytes_of
 from signoff.toolsets.builtin.files.root_directory import Root
 from signoff.workers.limits import WorkerDeps
 from signoff.workers.origin import writer_of
@@ -215,8 +216,7 @@ def attached(path: str, spot: ConfigValue | None = None, *, within: str = "") ->
 
 
 def _content(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read(LARGEST_FILE + 1)
+    return bytes_of(path, LARGEST_FILE + 1)
 
 
 def _beneath(root: str, path: str) -> bytes:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from signoff.policy.phrases import cut
+from signoff.regular_file import bytes_of
 
 MOST_BYTES = 256 * 1024
 MOST_MODULES = 200
@@ -234,11 +234,7 @@ def _value(written: str | None) -> str:
 
 def _text(file: str) -> str:
     """The content of a small regular file."""
-    fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    with open(fd, "rb") as opened:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise Odd(f"{file} is not a plain file")
-        data = opened.read(MOST_BYTES + 1)
+    data = bytes_of(file, MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
         raise Odd(f"{file} is too large to check")
     return data.decode("utf-8", "surrogateescape")
