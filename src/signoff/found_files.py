@@ -12,6 +12,8 @@ MOST_ENTRIES = 200_000
 """Most file names that are examined for one pattern, or below one directory."""
 MOST_LINKS = 20_000
 """Most entries of a tree that are examined for secrets and links to them; the rest is not checked."""
+MOST_INDEX = 64 * 1024 * 1024
+"""The largest index of git that is read, in bytes."""
 PUBLISHED = frozenset({".git", "node_modules", "site-packages"})
 """Directories that hold no secrets of the user: what others have published, and git's own files."""
 
@@ -65,6 +67,54 @@ def files_below(
                         waiting.append((path, True))
         except OSError:
             continue  # the command cannot read it either
+
+
+def tracked_below(top: str) -> Iterator[tuple[str, str]]:
+    """Yield each file below a directory that git tracks, relative to it, and its real path. Symlinks are no files.
+
+    Raises `Unclear` if git's index cannot be read completely.
+    """
+    here = os.path.realpath(top)
+    repository = next((one for one in _upwards(here) if os.path.lexists(os.path.join(one, ".git"))), "")
+    if not repository or here == os.sep:
+        raise Unclear("is in no repository, or in one that is only known when it runs")
+    begin = os.path.relpath(here, repository) + os.sep if here != repository else ""
+    for path in _index(_git_directory(os.path.join(repository, ".git"))):
+        if path.startswith(begin) and not os.path.islink(real := os.path.join(repository, path)):
+            yield path.removeprefix(begin), real
+
+
+def _upwards(directory: str) -> Iterator[str]:
+    yield directory
+    while directory != os.path.dirname(directory):
+        directory = os.path.dirname(directory)
+        yield directory
+
+
+def _git_directory(dot: str) -> str:
+    """Return the directory of a repository's own files. In a worktree, `.git` is a file that names it."""
+    if os.path.isdir(dot):
+        return dot
+    with open(dot, encoding="utf-8", errors="surrogateescape") as text:
+        named = text.read(4096).removeprefix("gitdir:").strip()
+    return os.path.join(os.path.dirname(dot), named)
+
+
+def _index(directory: str) -> Iterator[str]:
+    """Yield the paths in the index of a repository (versions 2 and 3; `git help gitformat-index`)."""
+    with open(os.path.join(directory, "index"), "rb") as file:
+        data = file.read(MOST_INDEX + 1)
+    version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
+    if data[:4] != b"DIRC" or version not in (2, 3) or len(data) > MOST_INDEX or count > MOST_ENTRIES:
+        raise Unclear("would have to be checked against an index of git that signoff does not read")
+    at = 12
+    for _ in range(count):
+        start = at + 62 + 2 * (version == 3 and data[at + 60] >> 6 & 1)
+        end = data.index(b"\0", start)
+        yield os.fsdecode(data[start:end])
+        at += (end - at) // 8 * 8 + 8
+    if data.find(b"link", at) >= 0 or data.find(b"sdir", at) >= 0:
+        raise Unclear("would have to be checked against an index of git that is not complete")
 
 
 class _Search:

@@ -12,7 +12,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.places import is_too_long
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, FileSet
+from signoff.policy.shell.common_files import BELOW_SHOWN, BELOW_TRACKED, FileSet, split_below
 from signoff.policy.shell.file_patterns import Unclear, escaped, is_wild, unescaped
 from signoff.policy.shell.filters import keeps_out
 
@@ -48,13 +48,15 @@ def _standing(files: FileSet, root: str, wary: bool) -> Iterator[tuple[str, str,
 
     Raises `Unclear` if that is not clear. Unless a rule is wary of some, a large tree is not examined completely.
     """
-    from signoff.found_files import MOST_LINKS, files_below  # few calls need it
+    from signoff.found_files import MOST_LINKS, files_below, tracked_below  # few calls need it
 
-    pattern = files.pattern
-    end = next((end for end in (BELOW_SHOWN, BELOW) if pattern.endswith(end)), "")
+    pattern, end = split_below(files.pattern)
     budget = None if wary else iter(range(MOST_LINKS))
-    for path in _expanded(pattern.removesuffix(end), root):
+    for path in _expanded(pattern, root):
         top = os.path.join(root, _home(root, path))
+        if end == BELOW_TRACKED:
+            yield from ((os.path.join(path, below), where, False) for below, where in tracked_below(top))
+            continue
         if not end:
             if "/-" in f"/{path}":  # whatever is before it: the line may have changed into that directory
                 raise Unclear("stands for a name that a program takes for an option")
@@ -62,7 +64,7 @@ def _standing(files: FileSet, root: str, wary: bool) -> Iterator[tuple[str, str,
             continue
         real = os.path.realpath(top)
         for below, link in (
-            files_below(top, hidden=end == BELOW, published=wary, budget=budget) if os.path.isdir(top) else ()
+            files_below(top, hidden=end != BELOW_SHOWN, published=wary, budget=budget) if os.path.isdir(top) else ()
         ):
             if keeps_out(files.filters, below) and not (link and os.path.isdir(link)):
                 continue  # filters for files do not apply to symlinks to directories

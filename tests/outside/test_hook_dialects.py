@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -110,19 +111,21 @@ def load_policy(text: str) -> Layers:
 PATTERNS = {
     ".env": "often holds", ".en*": "often holds", "**/.e*": "often holds", "{.env,x}": "often holds", "[.]env": "often",
     "src/{a,.env}": "often holds", "@(.env)": "not understood", "!(x)": "not understood", "*.pem": "private key",
-    "*.py": "", "src/**": "", "**/*.{ts,tsx}": "", "README.md": "",
+    "!x .env": "often holds", "!x,.env": "often holds", "!{x} .env": "often", "!a\n.env": "often",
+    "!.git,.e?v": "often",
+    "*.ts,!x": "", "!.env": "", "*.py": "", "src/**": "", "**/*.{ts,tsx}": "", "README.md": "",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("pattern", "why"), PATTERNS.items())
-def test_a_pattern_that_may_find_a_secret_is_in_doubt(pattern: str, why: str) -> None:
+def test_a_pattern_that_may_find_a_secret_is_in_doubt(tmp_path: Path, pattern: str, why: str) -> None:
     for agent, name, tool, given in (
         ("gemini", "BeforeTool", "read_many_files", {"include": ["a.md", pattern]}),
         ("gemini", "BeforeTool", "grep_search", {"pattern": "x", "include_pattern": pattern}),
         ("gemini", "BeforeTool", "search_file_content", {"pattern": "x", "include": pattern}),
         ("claude-code", "PreToolUse", "Grep", {"pattern": "x", "glob": pattern}),
     ):
-        call = read(agent, name, tool, given).call
+        call = read(agent, name, tool, given, cwd=str(tmp_path)).call
         assert call is not None
         assert why in call.doubt and bool(call.doubt) == bool(why), (tool, call.doubt)
     lists = read("claude-code", "PreToolUse", "Glob", {"pattern": pattern}).call
@@ -130,17 +133,34 @@ def test_a_pattern_that_may_find_a_secret_is_in_doubt(pattern: str, why: str) ->
 
 
 @pytest.mark.parametrize(
+    ("pattern", "asks"),
+    [("*", True), ("**/*", True), (".", True), ("conf", True), ("conf/*", True), ("conf/**", True), ("**/*.pem", True),
+     ("**/c*", True), ("**/*.{json,md}", True), ("*.py", False), ("src/**", False), ("a.py", False), ("src", False),
+     ("conf/*.py", False), ("**/*.{py,md}", False)],
+)  # fmt: skip
+def test_a_pattern_of_files_that_are_printed_is_looked_up(tmp_path: Path, pattern: str, asks: bool) -> None:
+    for file in ("a.py", "src/b.py", "conf/.env", "conf/c.py", "conf/credentials.json"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("x")
+    for given in ({"include": [pattern]}, {"include": [pattern], "useDefaultExcludes": False}, {"paths": [pattern]}):
+        call = read("gemini", "BeforeTool", "read_many_files", given, cwd=str(tmp_path)).call
+        assert call is not None
+        assert bool(call.doubt) is asks, (given, call.doubt)
+
+
+@pytest.mark.parametrize(
     "pattern", ["/etc/passwd", "{/etc/passwd,x}", "{x,/etc/*}", "@(/etc/x|y)", "../*", "a/../../x", "~/x", "{a,~}/b"]
 )
-def test_a_pattern_that_leads_out_is_judged_by_where_it_leads(pattern: str) -> None:
-    policy = Layers((Policy.from_rules([{"allow": {"label": "fs.read", "path": {"inside": "."}}}], root="/work"),))
+def test_a_pattern_that_leads_out_is_judged_by_where_it_leads(tmp_path: Path, pattern: str) -> None:
+    root = os.path.realpath(tmp_path)
+    policy = Layers((Policy.from_rules([{"allow": {"label": "fs.read", "path": {"inside": "."}}}], root=root),))
     for tool in ("read_many_files", "glob"):
         given = {"include": [pattern]} if tool == "read_many_files" else {"pattern": pattern}
-        call = read("gemini", "BeforeTool", tool, given).call
+        call = read("gemini", "BeforeTool", tool, given, cwd=root).call
         assert call is not None
         assert policy.judge(call.read(policy)).effect is Effect.ASK
         inside = read("gemini", "BeforeTool", tool, {name: ["src/*"] if isinstance(one, list) else "src/*"
-                                                      for name, one in given.items()}).call  # fmt: skip
+                                                      for name, one in given.items()}, cwd=root).call  # fmt: skip
         assert inside is not None
         assert policy.judge(inside.read(policy)).effect is Effect.ALLOW
 

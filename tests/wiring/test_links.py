@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -33,7 +36,7 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
-def verdict(project: Path, command: str, *rules: dict[str, object]) -> Effect:
+def verdict(project: Path, command: str, *rules: Mapping[str, object]) -> Effect:
     """As a hook judges it."""
     policy = Layers((Policy.from_rules([*rules, READS], root=str(project)),))
     call = OutsideCall(
@@ -74,6 +77,83 @@ def test_patterns_over_ordinary_files_are_allowed(project: Path, command: str) -
 )
 def test_a_denied_name_is_found_where_it_is(project: Path, command: str, effect: Effect) -> None:
     assert verdict(project, command, {"deny": {"path": "**/.env"}}) is effect
+
+
+@table(
+    ("command", "effect"),
+    [
+        ("tar cf x.tar .", Effect.ASK),
+        ("tar cf - conf", Effect.ASK),
+        ("tar -C conf -cf x.tar .", Effect.ASK),
+        ("zip -r x.zip .", Effect.ASK),
+        ("zip -qr - conf", Effect.ASK),
+        ("rsync -a . out", Effect.ASK),
+        ("rsync -a ./ out", Effect.ASK),
+        ("cp -r . out", Effect.ASK),
+        ("grep -d recurse x .", Effect.ASK),
+        ("grep --directories=recurse x", Effect.ASK),
+        ("7z a x.7z conf", Effect.ASK),
+        ("tar cf x.tar src", Effect.ALLOW),
+        ("zip -r x.zip src README.md", Effect.ALLOW),
+        ("rsync -a src out", Effect.ALLOW),
+        ("cp -r src out", Effect.ALLOW),
+    ],
+)
+def test_a_rule_that_names_a_program_does_not_mean_a_denied_file_below(
+    project: Path, command: str, effect: Effect
+) -> None:
+    named = {
+        "allow": {"tool": "Bash", "command": ["tar *", "zip -r *", "zip -qr *", "rsync *", "cp *", "grep *", "7z a *"]}
+    }
+    assert verdict(project, command, {"deny": {"path": "**/.env"}}, named) is effect
+
+
+@table(
+    ("path", "command", "effect"),
+    [
+        ({"secret": True}, "grep -rn x conf", Effect.ASK),
+        ({"secret": True}, "grep -rn x src", Effect.ALLOW),
+        ({"secret": True}, "rg --hidden x", Effect.ASK),
+        ({"secret": True}, "rg x conf", Effect.ALLOW),
+        ({"hidden": True}, "grep -rn x conf", Effect.ASK),
+        ({"code": True}, "grep -rn x odd", Effect.ALLOW),
+        ({"outside": "."}, "grep -rn x src", Effect.ALLOW),
+        ({"outside": "."}, "grep -rn x /etc", Effect.DENY),
+    ],
+)
+def test_kinds_of_places_are_found_below_a_directory(
+    project: Path, path: dict[str, object], command: str, effect: Effect
+) -> None:
+    assert verdict(project, command, {"deny": {"path": path}}) is effect
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_git_reads_what_it_tracks(project: Path) -> None:
+    rule: dict[str, object] = {"deny": {"path": "**/.env"}}
+
+    def git(*words: str) -> None:
+        subprocess.run(["git", *words], cwd=project, check=True, capture_output=True)
+
+    git("init", "-q")
+    git("add", "README.md", "src")
+    for command in ("git grep x", "git grep x -- src conf", "cd src && git grep x", "git -C conf grep x"):
+        assert verdict(project, command, rule) is Effect.ALLOW, "it does not read what it does not track"
+    assert verdict(project, "git grep --untracked x", rule) is Effect.ASK
+    git("add", "-f", "conf/.env")
+    for command in ("git grep x", "git grep x -- conf", "git -C conf grep x", "cd conf && git grep x",
+                    "git grep x HEAD", "cd src && git grep x -- :/", "git grep x -- ':(top)src'"):  # fmt: skip
+        assert verdict(project, command, rule) is Effect.ASK, command
+    for command in ("git grep x -- src", "git -C src grep x", "cd src && git grep x", "git grep x -- './src/*.py'"):
+        assert verdict(project, command, rule) is Effect.ALLOW, command
+    index = project / ".git" / "index"
+    whole = index.read_bytes()
+    git("update-index", "--index-version=4")
+    assert verdict(project, "git grep x -- src", rule) is Effect.ASK, "an index that is not read"
+    for damaged in (whole[:70], b"", whole[:12]):
+        index.write_bytes(damaged)
+        assert verdict(project, "git grep x -- src", rule) is Effect.ASK
+    index.unlink()
+    assert verdict(project, "git grep x -- src", rule) is Effect.ASK
 
 
 def test_a_pattern_that_matches_a_denied_file_is_denied(project: Path) -> None:

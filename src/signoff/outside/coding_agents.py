@@ -74,8 +74,8 @@ class ToolReading:
         """Return more arguments to judge and show: the files that the call uses, if `where` is its directory."""
         return {}
 
-    def doubt(self, args: Args) -> str:
-        """Return why people are asked even if a rule allows the call; "" if there is no doubt."""
+    def doubt(self, args: Args, where: str) -> str:
+        """Return why people are asked about a call in `where` even if a rule allows it; "" if nothing says so."""
         return ""
 
 
@@ -177,7 +177,7 @@ class CodingAgent:
             directory=where,
             labels=labels,
             reads=lambda given: reading.paths(given, where),
-            doubt=reading.doubt(args) or (_typed(args) if self.types and "proc.exec" in labels else ""),
+            doubt=reading.doubt(args, where) or (_typed(args) if self.types and "proc.exec" in labels else ""),
         )
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
@@ -278,6 +278,9 @@ def _denied(event: HookEvent, permission: CallPermission) -> Args:
 # --- what tools do with their arguments ---
 
 _NOTHING = ToolReading()
+_WILD_PART = re.compile(r"[*?\[{]")
+_ENDING = re.compile(r"(?s).*[*?\]}]\.(\w+|\{[\w,]+\})")
+"""A pattern that gives the ending of the names that it matches."""
 _PIECES = re.compile(r"[{},()|]")
 
 
@@ -300,7 +303,7 @@ class Search(ToolReading):
             return {"include_paths": patterns, **told}
         return told if args.get("path") or args.get("dir_path") else {"path": where, **told}
 
-    def doubt(self, args: Args) -> str:
+    def doubt(self, args: Args, where: str) -> str:
         """Return why a pattern may find a secret place. One that only leaves files out finds none."""
         from signoff.policy.shell.filters import names_secret
 
@@ -310,14 +313,48 @@ class Search(ToolReading):
         for pattern in self._given(args) if self._prints else ():
             if "(" in pattern:
                 return f"the pattern {pattern[:80]} is not understood"
-            if not pattern.startswith("!") and (why := names_secret(pattern)):
-                return f"the pattern {pattern[:80]} selects files whose name {why}"
+            for one in _separate(pattern):
+                if one.startswith("!"):
+                    continue
+                if why := names_secret(one):
+                    return f"the pattern {one[:80]} selects files whose name {why}"
+                if self._names and (why := _reaches_secret(one, where)):
+                    return f"the pattern {one[:80]} selects {why}"
         return ""
 
     def _given(self, args: Args) -> list[str]:
         values = [args.get(name) for name in self._patterns]
         texts = [one for value in values for one in (cast("list[Any]", value) if isinstance(value, list) else [value])]
         return [one.strip() for one in texts if isinstance(one, str)]
+
+
+def _separate(pattern: str) -> list[str]:
+    """Return the patterns in a text: agents split it at white space, and at commas outside of braces."""
+    pieces = pattern.split()
+    return [one for piece in pieces for one in ([piece] if "{" in piece else piece.split(",")) if one]
+
+
+def _reaches_secret(pattern: str, where: str) -> str:
+    """Return the secret file that a pattern or a directory stands for; "" if there is none. It matches hidden names."""
+    from signoff.found_files import files_below
+    from signoff.policy.secret import secret_place
+    from signoff.policy.shell.file_patterns import Unclear
+
+    plain = _WILD_PART.split(pattern, maxsplit=1)[0]
+    top = os.path.join(where, plain if plain == pattern else os.path.dirname(plain))
+    if not os.path.isdir(top):
+        return ""
+    ends = tuple(f".{end.lower()}" for end in re.split("[{,}]", _ENDING.sub(r"\1", pattern)) if end)
+    ends = ends if _ENDING.fullmatch(pattern) else ()
+    try:
+        for path, link in files_below(top, published=False):
+            real = os.path.realpath(link) if link else os.path.join(top, path)
+            why = secret_place(path) or secret_place(real)
+            if why and (not ends or path.lower().endswith(ends)):
+                return f"{os.path.relpath(os.path.join(top, path), where)[:80]}, which {why}"
+    except Unclear as unclear:
+        return f"what {unclear}"
+    return ""
 
 
 def _beyond(pattern: str) -> list[str]:

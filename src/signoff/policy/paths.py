@@ -6,16 +6,16 @@ rule must not be evaded: it is enough if any text of the call matches in any rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from posixpath import normpath
 
-from signoff.core.call import UNFOLLOWED
 from signoff.policy.call_paths import Facts, PathText
 from signoff.policy.glob import BadGlob, Glob, any_glob, is_visible
 from signoff.policy.match import Links
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.phrases import listed, shown
 from signoff.policy.places import normal
+from signoff.policy.touched_doubt import touched_doubt
 
 _FREE = ("/", "**")
 """Patterns that start with these do not depend on the policy's root."""
@@ -93,7 +93,7 @@ class PathCondition:
 
     def _some(self, facts: Facts) -> MatchResult:
         if self.needles and (haystack := facts.haystack) and not any(needle in haystack for needle in self.needles):
-            return self._some_touched(facts) or self.no  # fast path for most calls
+            return touched_doubt(self, facts) or self.no  # fast path for most calls
         unknown = None
         for path in facts.any_paths:
             doubt = path.doubt if facts.root else self._doubt(path, facts)
@@ -106,47 +106,15 @@ class PathCondition:
             if doubt and unknown is None:
                 unknown = MatchResult.unknown(f"{shown(path.argument)} {doubt}")
         if unknown is None or unknown.strange:
-            unknown = self._some_touched(facts) or unknown
+            unknown = touched_doubt(self, facts) or unknown
         return unknown or self.no
-
-    def _some_touched(self, facts: Facts) -> MatchResult | None:
-        """Return doubt if a shell command in the call may touch such a path, beyond those that it names."""
-        touched = facts.touched
-        if touched is None:
-            return None
-        if touched.opaque:
-            return MatchResult.unknown(touched.opaque)
-        for pattern in touched.patterns:
-            if self._may_hold(pattern, facts):
-                return MatchResult.unknown(f"{shown(pattern)} may stand for a path {self._words()}")
-        for pattern, _ in (*touched.below, *touched.given):
-            if self._may_hold(pattern, facts, floating=False):
-                return MatchResult.unknown(f"it reads or writes what is below {shown(directory_of(pattern))}")
-        for pattern, _ in touched.below:
-            if why := self._below(pattern, facts):
-                return MatchResult.unknown(why)
-        for path in touched.maybe:
-            if self.is_about(path, facts):
-                return MatchResult.unknown(f"it may touch {shown(path)}")
-        return replace(MatchResult.unknown(touched.strange), strange=True) if touched.strange else None
-
-    def _below(self, pattern: str, facts: Facts) -> str:
-        """Return why a recursive command may touch such a path, by what is known of the disk; "" if nothing says so."""
-        if facts.call.resolved.get(pattern) == UNFOLLOWED:
-            return f"what is below {shown(directory_of(pattern))} cannot be looked at completely"
-        found = (path for path in facts.standing_for(pattern) if self.is_about(path, facts))
-        return next((f"it reads or writes {shown(path)}" for path in found), "")
 
     def is_about(self, path: str, facts: Facts) -> bool:
         """Whether a file that a command may touch is, or may be, such a path."""
         return any(self._holds(form, facts.root) is not Truth.NO for form in facts.touched_path(path).forms)
 
-    def _may_hold(self, pattern: str, facts: Facts, *, floating: bool = True) -> bool:
-        """Whether a file pattern of a command may stand for such a path.
-
-        Unless `floating`, names that may be in any directory do not count: what is below the one that a command reads,
-        only the disk tells.
-        """
+    def may_hold(self, pattern: str, facts: Facts, *, floating: bool = True) -> bool:
+        """Whether a file pattern of a command may stand for such a path."""
         from signoff.policy.shell.common_files import may_share, normal_pattern  # few policies need it
 
         if facts.root is None and self.needs_root:
@@ -206,11 +174,6 @@ def _directory_itself(pattern: str) -> str | None:
     """For `secrets/**` return `secrets`: moving or deleting the directory affects its content. Otherwise None."""
     directory = pattern.removesuffix("/**")
     return None if directory in ("", "**", pattern) else directory
-
-
-def directory_of(pattern: str) -> str:
-    """Return the directory of a pattern for everything below it."""
-    return pattern.rpartition("//")[0] or "."
 
 
 def read_directory(written: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from signoff.policy.call_paths import Facts, PathText
 from signoff.policy.match import Links
@@ -12,6 +12,7 @@ from signoff.policy.phrases import listed, shown
 from signoff.policy.places import runs_later
 from signoff.policy.secret import may_match_secret, secret_place
 from signoff.policy.sensitive_files import sensitive_place
+from signoff.policy.touched_doubt import touched_doubt
 
 KINDS = ("secret", "hidden", "code", "sensitive")
 
@@ -65,27 +66,16 @@ class PlaceCondition:
             return MatchResult.unknown(doubt)
         if self.every:
             return YES
-        if found := self._some_touched(facts):
+        if found := touched_doubt(self, facts):
             return found
         return MatchResult.no(f"no path in the call is {self.text.removeprefix('on a path ').removeprefix('that is ')}")
 
-    def _some_touched(self, facts: Facts) -> MatchResult | None:
-        """Return doubt if a command may touch such a file, beyond those that it names."""
-        touched = facts.touched
-        if touched is None:
-            return None
-        if touched.opaque:
-            return MatchResult.unknown(touched.opaque)
-        if pattern := next((one for one in touched.patterns if self._may_hold(one)), ""):
-            return MatchResult.unknown(f"{shown(pattern)} may stand for {self.text.removeprefix('on ')}")
-        if path := next((one for one in (*touched.words, *touched.maybe) if self.is_about(one, facts)), ""):
-            return MatchResult.unknown(f"it may touch {shown(path)}")
-        return replace(MatchResult.unknown(touched.strange), strange=True) if touched.strange else None
-
-    def _may_hold(self, pattern: str) -> bool:
+    def may_hold(self, pattern: str, facts: Facts, *, floating: bool = True) -> bool:
         """Whether a file pattern of a command may stand for such a path."""
         if self.outside:
             return pattern.startswith(("/", "~")) or ".." in pattern.split("/")
+        if not floating:
+            return False
         if not self.wanted or self.kind in ("code", "sensitive"):
             return True
         return "/." in f"/{pattern}" if self.kind == "hidden" else bool(may_match_secret(pattern))

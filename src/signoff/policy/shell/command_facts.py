@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from signoff.policy.phrases import shown
 from signoff.policy.shell.common_files import FileSet
-from signoff.policy.shell.line import CommandLine, Pipeline, Simple, Word
+from signoff.policy.shell.line import CommandLine, Simple, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.network import Contact, contact
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words
@@ -22,7 +22,6 @@ from signoff.policy.shell.touched_files import Stage, Touched, touched
 from signoff.policy.shell.working_directories import Directories, directories_of, named
 from signoff.policy.shell.written_programs import runs_written
 
-MOST_DIRECTORIES = 8
 LABEL_OF = {
     "writes": "fs.write",
     "runs": "proc.exec",
@@ -37,7 +36,7 @@ LABEL_OF = {
 _NO_EFFECTS = frozenset[str]()
 PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
 """Effects of commands that start nothing else."""
-_LOST = Concern("", "", "unknown", "runs in a directory that depends on too many `cd`")
+_LOST = Concern("", "", "unknown", "runs after a `cd`, in a directory that is only known when it runs")
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -240,14 +239,10 @@ def _judge_stage(stage: Simple, where: Where) -> ReadOnlyCommand | Concern:
 
 
 def _placed(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[tuple[Simple, Where | None]]:
-    """Yield each simple command, and where it may run; None if that depends on too many `cd`."""
-    directories: tuple[str, ...] = ("",)
-    for pipeline in line.pipelines:
-        where = Where(directories, resolved) if len(directories) <= MOST_DIRECTORIES else None
-        for stage in pipeline.stages:
-            yield stage, where
-        if where is not None:
-            directories = tuple(dict.fromkeys((*directories, *_after(pipeline, directories))))
+    """Yield each simple command, and where it may run; None if that is not known, or depends on too many `cd`."""
+    for stage, directories in zip(line.commands, directories_of(line), strict=True):
+        known = [one for one in directories if one is not None]
+        yield stage, Where(tuple(sorted(known)), resolved) if len(known) == len(directories) else None
 
 
 def _refused(refused: Refused) -> Concern:
@@ -262,20 +257,6 @@ def _redirects(stage: Simple, where: Where) -> Concern | None:
             if isinstance(judged, Concern):
                 return judged._replace(command=f"{stage.words[0].text} <")
     return None
-
-
-def _after(pipeline: Pipeline, directories: tuple[str, ...]) -> Iterator[str]:
-    """Yield where the rest of the line may run after this pipeline; a `cd` may also have failed.
-
-    In a pipeline of several commands, the last one runs in the shell itself in zsh.
-    """
-    last = pipeline.stages[-1]
-    if last.words[0].text != "cd":
-        return
-    operands = [word.text for word in last.words[1:] if not word.text.startswith("-")]
-    target = operands[0] if operands else "~"
-    for directory in directories:
-        yield target if target.startswith(("/", "~")) or not directory else f"{directory}/{target}"
 
 
 def _effect(command: Command) -> str:

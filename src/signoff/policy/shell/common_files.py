@@ -22,6 +22,10 @@ BELOW = "//"
 BELOW_SHOWN = "//."
 """The same for a command that skips hidden files."""
 
+BELOW_TRACKED = "//:"
+"""The same for a command that works on the files that git tracks there."""
+_ENDS = (BELOW_SHOWN, BELOW_TRACKED, BELOW)
+
 RUN = "**"
 """In a pattern of a rule: any characters."""
 
@@ -33,7 +37,7 @@ class FileSet(NamedTuple):
     """A set of files that a command works on, as a file pattern."""
 
     pattern: str
-    """A file pattern; it may end in `BELOW` or `BELOW_SHOWN`."""
+    """A file pattern; it may end in `BELOW`, `BELOW_SHOWN` or `BELOW_TRACKED`."""
     filters: tuple[Filter, ...] = ()
     """Which of the files it leaves out."""
 
@@ -75,10 +79,10 @@ def _of_shell(pattern: str) -> tuple[PatternStep, ...] | None:
     """Return the automaton of a shell's pattern; None if shells read it differently."""
     found: list[PatternStep] = []
     rest: tuple[PatternStep, ...] = ()
-    for end, hidden in ((BELOW, True), (BELOW_SHOWN, False)):
-        if pattern.endswith(end):
-            pattern = pattern.removesuffix(end).rstrip("/") + "/"
-            rest = (PatternStep(repeats=True, slash=True, dot=hidden),)
+    top, end = split_below(pattern)
+    if end:
+        pattern = top.rstrip("/") + "/"
+        rest = (PatternStep(repeats=True, slash=True, dot=end != BELOW_SHOWN),)
     for number, part in enumerate(pattern.replace("\\/", "/").split("/")):
         found += [PatternStep("/")] if number else []
         try:
@@ -94,6 +98,12 @@ def _of_shell(pattern: str) -> tuple[PatternStep, ...] | None:
                 PatternStep(str(token)[1:] if literal else None, repeats=token == STAR, dot=tokens[0] == "\\.")
             )
     return (*found, *rest)
+
+
+def split_below(pattern: str) -> tuple[str, str]:
+    """Return the directory of a pattern for what is below one, and the end that says so, or ""."""
+    end = next((end for end in _ENDS if pattern.endswith(end)), "")
+    return pattern.removesuffix(end), end
 
 
 def may_share(rule: str, shell: str) -> bool:
@@ -164,8 +174,7 @@ def normal_pattern(pattern: str, start: str) -> str | None:
 
     None if it is not known where it leads: `..` after a wildcard.
     """
-    end = next((end for end in (BELOW_SHOWN, BELOW) if pattern.endswith(end)), "")
-    pattern = pattern.removesuffix(end)
+    pattern, end = split_below(pattern)
     parts: list[str] = []
     for part in (pattern if pattern.startswith("/") else f"{escaped(start)}/{pattern}").split("/"):
         if part == "..":

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 from signoff.policy.phrases import shown
 from signoff.policy.places import runs_later
 from signoff.policy.shell.git_settings import sets_unknown
-from signoff.policy.shell.languages import OF_WORDS, check_awk, check_jq, check_sed
+from signoff.policy.shell.languages import OF_TEXT, OF_WORDS
 from signoff.policy.shell.languages.trouble import Trouble
 from signoff.policy.shell.line import Word
 from signoff.policy.shell.literal import Arg
@@ -44,7 +44,6 @@ _SETTING = re.compile(
 (`MAKEFILES=1`, `PATH=1`), may take the value for a file."""
 _MOST_LETTERS = 32
 _WORD = "some-word"  # `x` is a sub-command to bun
-_SCRIPTS = {"awk": check_awk, "sed": check_sed, "jq": check_jq}
 _ELSEWHERE = frozenset("ssh rsh autossh mosh docker podman nerdctl kubectl oc k3s machinectl lxc vagrant".split())
 """Programs that run commands on another machine, or in a container."""
 _REMOTE = frozenset("rsync scp sftp tar gtar bsdtar star cpio gcpio pax mt rclone".split())
@@ -287,7 +286,7 @@ class _FurtherWords:
 
         The first operand may be one even if an option gives another: some systems read no options behind it.
         """
-        check = next((check for name, check in _SCRIPTS.items() if self.name.endswith(name)), None)
+        check = next((check for name, check in OF_TEXT.items() if self.name.endswith(name)), None)
         if self.known is None or check is None:
             return
         first, dashes = True, False
@@ -296,7 +295,7 @@ class _FurtherWords:
             name, equals, value = word.partition("=")
             if word.startswith("-") and len(word) > 1:
                 option = self.known.options.get(name) or self.known.options.get(word[:2])
-                if dashes or option is None or option.kind.name not in _SCRIPTS:
+                if dashes or option is None or option.kind.name not in OF_TEXT:
                     continue
                 if equals and word.startswith("--"):
                     yield at, (check, value)
@@ -431,9 +430,9 @@ class _FurtherWords:
                 continue
             kinds = known.operands
             kind = kinds[min(number, len(kinds) - 1)].name if kinds and not known.no_first else "text"
-            if at >= self.fixed and kind in _SCRIPTS and (found := _SCRIPTS[kind](word)) and _is_harmful(found.why):
+            if at >= self.fixed and kind in OF_TEXT and (found := OF_TEXT[kind](word)) and _is_harmful(found.why):
                 return self._unfit(word, found.why)
-            if at >= self.fixed and kind not in ("text", *_SCRIPTS) and word.startswith("@"):
+            if at >= self.fixed and kind not in ("text", *OF_TEXT) and word.startswith("@"):
                 return self._unfit(word, "it may name a file with options")
             number += 1
             at += 1

@@ -16,10 +16,10 @@ from typing import NamedTuple
 from signoff.core.call import UNFOLLOWED
 from signoff.policy.places import normal
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
-from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, RUN, may_share, stands_for
+from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, BELOW_TRACKED, RUN, may_share, stands_for
 from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
-from signoff.policy.shell.languages import OF_WORDS, Trouble, check_awk, check_jq, check_sed
+from signoff.policy.shell.languages import OF_TEXT, OF_WORDS, Trouble, check_sed
 from signoff.policy.shell.line import Word
 from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, program
 
@@ -37,7 +37,7 @@ ALWAYS = "always"
 PAIR = "pair"
 _SOCKETS = ("/inet/", "/inet4/", "/inet6/")
 _FILTERS = frozenset({"glob", "skip", "skip_directory", "pattern"})
-_SCRIPTS = {"awk": check_awk, "sed": partial(check_sed, separate=True), "jq": check_jq}
+_SCRIPTS = {**OF_TEXT, "sed": partial(check_sed, separate=True)}
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
@@ -48,6 +48,8 @@ _MAGIC = re.compile(r"\A:(?:\([^)]*\)|[!^/]*):?")
 """Pathspec magic of git before a path: `:(icase)`, `:!`, `:/`."""
 _OTHERS = re.compile(r":(?:[!^]|\([^)]*(?:icase|attr|exclude|glob))")
 """Magic by which a pathspec stands for other files than it names."""
+_TOP = re.compile(r":(?:/|\([^)]*top)")
+"""Magic by which a pathspec begins at the top of the repository."""
 
 
 class Concern(NamedTuple):
@@ -87,7 +89,7 @@ class ReadOnlyCommand(NamedTuple):
     patterns: tuple[str, ...] = ()
     """File patterns that the shell or git expands to files that it reads, relative to where the line starts."""
     below: tuple[str, ...] = ()
-    """Like `patterns`, for what it reads recursively: each ends in `BELOW` or `BELOW_SHOWN`."""
+    """Like `patterns`, for what it reads recursively: each ends as a `FileSet` does."""
     tracked: tuple[str, ...] = ()
     """The paths in a revision of git that it reads (`HEAD:path`)."""
 
@@ -162,18 +164,22 @@ class _Judge:
         hidden = not known.hidden or known.hidden & self.given or any(one.lets_in for one in self.filters)
         pair = PAIR in known.recursive and known.recursive.isdisjoint(self.given)
         walked = () if pair and len(self.deep) < 2 else tuple(self.deep)
-        end = BELOW if hidden else BELOW_SHOWN
+        end = BELOW_TRACKED if self._only_tracked() else BELOW if hidden else BELOW_SHOWN
         return ReadOnlyCommand(
             known,
             tuple(self.paths),
             at,
-            walked if hidden else (),
+            walked if end == BELOW else (),
             tuple(self.filters),
             pair,
             tuple(self.patterns),
             tuple((word.glob or escaped(word.text)) + end for word in walked),
             tuple(self.tracked),
         )
+
+    def _only_tracked(self) -> bool:
+        """Whether what it reads recursively is what git tracks."""
+        return bool(self.program.tracked) and self.program.tracked.isdisjoint(self.given)
 
     def _command(self, at: int, stop: int, operands: list[tuple[Word, bool]]) -> ReadOnlyCommand | Concern:
         if not operands:
@@ -327,7 +333,8 @@ class _Judge:
 
     def _below_here(self, operands: list[tuple[Word, bool]], kinds: tuple[OperandKind, ...]) -> Concern | None:
         """Check a recursive command without a directory: it starts in the working directory."""
-        if len(operands) >= len(kinds):
+        named = [closed for _, closed in operands[len(kinds) - 1 :]]
+        if any(named) if self._only_tracked() else named:  # before `--` it may be a revision
             return None
         return self._check(OperandKind("path"), Word("."), deep=True)
 
@@ -416,6 +423,8 @@ class _Judge:
             self.tracked.append(pathspec)
             if _OTHERS.match(word.text):
                 self.patterns += self._seen_from("**")
+            if _TOP.match(word.text):
+                self.deep.append(Word("/"))
         if not word.glob and _WILD.search(pathspec):  # git expands it itself: its `*` matches any characters
             self.patterns += self._seen_from(pathspec.replace("*", "**"))
         return self._path(word, deep=True, walks=deep)
@@ -438,7 +447,8 @@ class _Judge:
                         self.paths.append(named)
                 if walks:
                     self.deep.append(Word(path, globs[0] if globs else "", word.tilde))
-                    if why := self._found(escaped(path) + BELOW):
+                    end = BELOW_TRACKED if self._only_tracked() else BELOW
+                    if why := self._found(escaped(path) + end):
                         return self.concern(word.text, f"discloses: reads what is below {word.text}: {why}")
             deeper = _deeper(word.glob) if word.glob else ()
             globs = (*globs, *(path for text in deeper for path in seen_from(directory, text)))

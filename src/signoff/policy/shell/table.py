@@ -15,17 +15,17 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
+from signoff.policy.shell.languages import OF_TEXT, OF_WORDS
 from signoff.policy.table_files import table_names, table_text
 
 EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown")
 """What a command may do beyond known reading, from the entry of the program or the option."""
 
 _PLAIN_KINDS = frozenset({
-    "text", "number", "path", "name", "ref", "command", "output", "url", "host", "awk", "sed", "jq",
-    "glob", "skip", "skip_directory", "pattern",
+    "text", "number", "path", "name", "ref", "command", "output", "url", "host", "glob", "skip", "skip_directory",
+    "pattern", *OF_TEXT,
 })  # fmt: skip
 _STYLES = frozenset({"gnu", "posix", "single", "none"})
-_LANGUAGES = frozenset({"find", "ps", "test", "printf"})
 _HEADER = re.compile(r'^\[(?:"([^"\n]+)"|([^]\[."\n]+))\]\s*$', re.MULTILINE)
 
 
@@ -82,6 +82,8 @@ class Program:
     recursive: frozenset[str] = frozenset()
     hidden: frozenset[str] = frozenset()
     """Set if it skips hidden files: the options that make it read them, too."""
+    tracked: frozenset[str] = frozenset()
+    """Set if what it reads recursively is what git tracks: the options that make it read other files, too."""
     suffixes: tuple[str, ...] = ()
     """Suffixes that it appends to a path that does not exist."""
     directory: frozenset[str] = frozenset()
@@ -156,8 +158,8 @@ def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
 
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
-    "needs_why", "operands_need", "operands_why", "recursive", "hidden", "suffixes", "directory", "old_style",
-    "language", "commands", "alone", "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
+    "needs_why", "operands_need", "operands_why", "recursive", "hidden", "tracked", "suffixes", "directory",
+    "old_style", "language", "commands", "alone", "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
 })  # fmt: skip
 
 
@@ -167,7 +169,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
     if not isinstance(entry.get("does"), str):
         raise BadTable(f"`{name}`: `does` is missing")
     style, language = entry.get("style", "gnu"), entry.get("language", "")
-    if style not in _STYLES or (language and language not in _LANGUAGES):
+    if style not in _STYLES or (language and language not in OF_WORDS):
         raise BadTable(f"`{name}`: unknown style or language")
     options = dict(_options(name, entry))
     kinds = str(entry.get("operands", "")).split()
@@ -189,6 +191,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         operands_trouble=_trouble(name, entry.get("operands_why", "unknown: may make it do more than read")),
         recursive=_names(entry, "recursive"),
         hidden=_names(entry, "hidden"),
+        tracked=_names(entry, "tracked"),
         suffixes=tuple(str(entry.get("suffixes", "")).split()),
         directory=_names(entry, "directory"),
         old_style=bool(entry.get("old_style")),

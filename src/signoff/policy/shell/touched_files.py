@@ -35,6 +35,16 @@ _TREES = frozenset({
     "rm", "mv", "cp", "ln", "link", "install", "chmod", "chown", "chgrp", "shred", "srm", "trash", "trash-put", "wipe",
 })  # fmt: skip
 """Programs that work on their operands and what is below them."""
+_PACKERS = frozenset(
+    """
+    tar gtar bsdtar star zip 7z 7za 7zr 7zz rar cpio gcpio pax rsync scp sftp rclone unison ditto xcopy robocopy gzip
+    bzip2 xz zstd compress restic borg duplicity tarsnap mksquashfs genisoimage mkisofs xorriso diff colordiff sdiff
+    """.split()
+)
+"""Programs that may read everything below their operands. An allow rule that names one of them means such reading, but
+not that of a file that another rule is about."""
+_SEARCHERS = frozenset("grep egrep fgrep rgrep zgrep ugrep ggrep rg ag ack pt sift codespell".split())
+"""Programs that may read everything below their operands, or below the working directory."""
 _INTO = frozenset({"mv", "cp", "ln", "install"})
 """Those that may put a file of the same name into a directory."""
 _WILD = re.compile(r"[*?\[]")
@@ -207,6 +217,7 @@ class _Touches:
             self._add_below(self.below, operands, directories)
         elif name not in _ALONE:
             self._add_strange(name, operands, directories, handed=name in runs)
+            self._add_packed(name, operands, directories)
         if name in _INTO:
             places = [*operands, *(value for word in operands for value in _values(word))]
             pairs = ((one, other) for one in places for other in operands if one is not other)
@@ -222,6 +233,13 @@ class _Touches:
         values = [value for word in operands[:_MOST_PAIRS] for value in _values(word) if value.text not in _HERE]
         self._add_below(self.given, values, directories)
         self._add_joined(combinations(values, 2), directories)
+
+    def _add_packed(self, name: str, operands: Sequence[Word], directories: Sequence[str]) -> None:
+        """Add what a program may read below the directories that it is given."""
+        searches = name in _SEARCHERS or (name == "git" and any(word.text == "grep" for word in operands))
+        if searches or name in _PACKERS:
+            places = [value for word in operands[:_MOST_PAIRS] for value in _values(word)]
+            self._add_below(self.below, [*places, *([Word(".")] if searches else [])], directories)
 
     def _add_below(self, found: dict[FileSet, None], words: Iterable[Word], directories: Sequence[str]) -> None:
         for word in words:

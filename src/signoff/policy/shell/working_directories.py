@@ -74,6 +74,8 @@ def _targets(words: tuple[Word, ...], directory: Directory) -> tuple[Directory, 
     where the disk leads: `..` is then the parent of a symlink's target.
     """
     operands = words[1:] if words and words[0].text == "--" else words
+    if not words:
+        return ("~",)
     if len(operands) != 1 or operands[0].glob or not operands[0].text or operands[0].text.startswith("-"):
         return (None,)
     text = operands[0].text
@@ -103,6 +105,6 @@ def _goes_back(text: str) -> bool:
 
 
 def _below_home(text: str) -> Directory:
-    """Return a path that starts with `~` if it stays below the home directory without `..`; otherwise None."""
+    """Return a path that starts with `~` if it is the home directory or stays below it without `..`; otherwise None."""
     led = normpath(text)
-    return led if led.startswith("~/") and ".." not in text.split("/") else None
+    return led if (led == "~" or led.startswith("~/")) and ".." not in text.split("/") else None

@@ -80,6 +80,9 @@ def check_printf(words: Sequence[Word]) -> Trouble | None:
     return _guarded_words(printf_trouble, words)
 
 
+OF_TEXT: Mapping[str, Callable[[str], Trouble | None]] = {"awk": check_awk, "sed": check_sed, "jq": check_jq}
+"""The checks of scripts, as the table of programs names their languages."""
+
 OF_WORDS: Mapping[str, Callable[[Sequence[Word]], FindResult | Trouble | None]] = {
     "find": check_find,
     "ps": check_ps,
