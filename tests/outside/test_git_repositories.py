@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from signoff.outside.git_repositories import git_doubt
+from signoff.outside.git_repositories import git_doubt, looked_around
+from signoff.outside.outside_call import OutsideCall
 
 GIT = shutil.which("git") or ""
 pytestmark = pytest.mark.skipif(not GIT, reason="needs git")
@@ -52,6 +53,10 @@ LINES = [
     "cd fixtures && git -C ./repo status",
     "ls && git -C fixtures/repo/objects status",
     "/usr/bin/git -C fixtures/repo status",
+    "g\\it -C fixtures/repo status",
+    "'g'it -C fixtures/repo status",
+    "cd fixtures/repo && gi''t status",
+    '/usr/bin/"g"it -C fixtures/repo status',
     "timeout 5 git -C fixtures/repo status",
     "bash -c 'git -C fixtures/repo status'",
     "git --git-dir=fixtures/repo --work-tree=. status",
@@ -67,6 +72,11 @@ LINES = [
 def test_a_repository_that_the_agent_made_is_in_doubt(project: Path, tmp_path: Path, line: str) -> None:
     planted(project / "fixtures" / "repo", tmp_path / "ran")
     assert "git would work in" in git_doubt(line, str(project), str(project))
+    call = OutsideCall(
+        agents=("claude",), session="s", call_id="c", tool="Bash", args={"command": line},
+        directory=str(project), labels=frozenset({"proc.exec"}),
+    )  # fmt: skip
+    assert "git would work in" in looked_around(call, str(project)).doubt
 
 
 def test_git_really_runs_what_such_a_repository_names(project: Path, tmp_path: Path) -> None:

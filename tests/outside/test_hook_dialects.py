@@ -92,6 +92,17 @@ def test_a_tool_of_an_mcp_server_is_none_of_the_agents_own_whatever_it_is_called
             read(agent, before, "x", {}, mcp_context=context)
 
 
+def test_a_tool_is_named_by_the_server_that_it_comes_from() -> None:
+    def named(tool: str, server: str) -> str:
+        call = read("gemini", "BeforeTool", tool, {}, mcp_context={"server_name": server, "tool_name": tool}).call
+        assert call is not None
+        return call.tool
+
+    assert named("read", "y") == named("mcp_y_read", "y") == "mcp_y_read"
+    assert named("mcp_y_read", "x") == "mcp_x_mcp_y_read"
+    assert named("mcp__y__read", "x") == "mcp_x_mcp__y__read"
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_the_bookkeeping_of_an_agent_waits_for_nobody(agent: str) -> None:
     host = AGENTS[agent]

@@ -215,7 +215,7 @@ def test_the_root_of_a_policy_is_checked_and_tidied() -> None:
     "key",
     "path paths file files filename file_name fileName dir directory directories cwd root src dst source destination "
     "target dest folder old_path newPath FILE_PATH outputFile log_dir path2 file_1 to from filepath working_directory "
-    "base-dir".split(),
+    "base-dir logfile keyfile pidFile subdir OUTDIR cacheDir".split(),
 )
 def test_names_that_hold_paths(key: str) -> None:
     assert is_path_key(key)

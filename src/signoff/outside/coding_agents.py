@@ -231,8 +231,11 @@ def _server(event: Args) -> str:
 
 
 def _qualified(tool: str, server: str) -> str:
-    """Return the name of an MCP server's tool with its server, as agents name most of them."""
-    return tool if tool.startswith("mcp_") else f"mcp_{server}_{tool}"
+    """Return the name of an MCP server's tool with its server, as agents name most of them.
+
+    A name that only looks as if it held a server is one that the server has given.
+    """
+    return tool if tool.startswith((f"mcp_{server}_", f"mcp__{server}__")) else f"mcp_{server}_{tool}"
 
 
 def _typed(args: Args) -> str:

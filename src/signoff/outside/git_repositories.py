@@ -33,7 +33,7 @@ class _Repository(NamedTuple):
 def looked_around(call: OutsideCall, root: str) -> OutsideCall:
     """Return a call, in doubt if git would work in another repository than that of the project `root`."""
     command = call.args.get("command")
-    if call.doubt or "proc.exec" not in call.labels or not isinstance(command, str) or "git" not in command:
+    if call.doubt or "proc.exec" not in call.labels or not isinstance(command, str):
         return call
     return replace(call, doubt=git_doubt(command, root or call.directory, call.directory))
 
@@ -43,8 +43,9 @@ def git_doubt(command: str, root: str, directory: str) -> str:
     from signoff.toolsets.builtin.shell.git_config import repository_runs
 
     try:
-        own = _repository(root)
-        for place in _places(command, directory):
+        places = list(_places(command, directory))
+        own = _repository(root) if places else None
+        for place in places:
             if place is None:
                 return "git would work in a repository that is only known when it runs"
             found = _repository(place)

@@ -26,6 +26,10 @@ _LAST_WORDS = frozenset({
     "path", "paths", "pathname", "file", "files", "filename", "filenames", "filepath", "filepaths", "dir", "dirs",
     "dirname", "directory", "directories", "folder", "folders", "cwd", "root",
 })  # fmt: skip
+_COMPOUND = re.compile(
+    r"(?:log|key|pid|lock|out|in|cert|config|conf|env|data|dump|sub|base|root|tmp|temp|work|home|src|source|dest|target"
+    r"|build|cache|save|backup|image|input|output|script|project|repo)(?:file|dir|path|folder)s?"
+)
 _BEFORE_NAME = frozenset({"file", "path", "dir", "directory", "folder"})
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 COMMAND = "command"
@@ -35,11 +39,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 @lru_cache(maxsize=2048)
 def is_path_key(key: str) -> bool:
-    """Whether an argument of this name is a path: `path`, `filePath`, `target_dir`, `src`, `file2` …"""
+    """Whether an argument of this name is a path: `path`, `filePath`, `target_dir`, `src`, `file2`, `logfile` …"""
     words = [word.lower() for word in _WORD.findall(key)]
     if not words:
         return False
-    if words[-1] in _LAST_WORDS or (len(words) == 1 and words[0] in _WHOLE_KEYS):
+    if words[-1] in _LAST_WORDS or _COMPOUND.fullmatch(words[-1]) or (len(words) == 1 and words[0] in _WHOLE_KEYS):
         return True
     return len(words) > 1 and words[-1] in ("name", "names") and words[-2] in _BEFORE_NAME
 

@@ -34,6 +34,8 @@ OPERATORS = ("equals", "in", "matches", "regex", *_COMPARE, "exists", *LISTS)
 COMPARISONS = frozenset(_COMPARE)
 
 _FLAGS = {"true": frozenset("true 1 yes on y t".split()), "false": frozenset("false 0 no off n f".split())}
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.ASCII)
+_MOST_DIGITS = 64
 _STEPS_UP = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 
 
@@ -52,7 +54,8 @@ class Operator(Protocol):
 class Equals:
     """Equal as JSON to one of several values: `1` equals `1.0`, but `true` is not `1` and `"1"` is not `1`.
 
-    In rules that ask or deny, what a tool may take for `true` or `false` is in doubt: `"true"`, `1`, `"yes"`.
+    In rules that ask or deny, what a tool may take for one of the values is in doubt: `"true"`, `1` or `"yes"` for
+    `true`, `"1"` for `1`.
     """
 
     texts: frozenset[str]
@@ -76,19 +79,39 @@ class Equals:
     def test(self, value: Any) -> Answer:
         if isinstance(value, str):
             return value in self.texts or self._may_be(value.strip().lower())
-        if not self.others:
+        if not self.others and (self.wary or not isinstance(value, (int, float)) or value is True or value is False):
             return False
         try:
-            return canonical(value) in self.others or self._may_be(canonical(value))
+            written = canonical(value)
+            return written in self.others or self._may_be(written) or self._may_be_text(written)
         except CannotCanonicalise as error:
             return f"cannot be compared: {error}"
 
     def _may_be(self, written: str) -> Answer:
-        """Return doubt if a tool may take what is written for one of the truth values."""
-        meant = next((flag for flag, words in _FLAGS.items() if written in words), "")
-        if self.wary or meant not in self.others:
+        """Return doubt if a tool may take what is written for one of the truth values or numbers."""
+        if self.wary:
             return False
-        return f"may be taken for `{meant}`"
+        meant = next((flag for flag, words in _FLAGS.items() if written in words), "")
+        if meant not in self.others:
+            meant = _as_number(written)
+        return f"may be taken for `{meant}`" if meant in self.others else False
+
+    def _may_be_text(self, number: str) -> Answer:
+        """Return doubt if a tool may take a number for one of the texts."""
+        if self.wary or number not in self.texts:
+            return False
+        return f"may be taken for `{as_json(number)}`"
+
+
+def _as_number(written: str) -> str:
+    """Return the canonical JSON of a number that is written as a text; "" if it is none."""
+    if len(written) > _MOST_DIGITS or not _NUMBER.fullmatch(written):
+        return ""
+    try:
+        number = float(written) if set(written) & set(".e") else int(written)
+        return canonical(number)
+    except (CannotCanonicalise, ValueError, OverflowError):
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
