@@ -248,7 +248,7 @@ def test_a_full_line_keeps_its_last_character(desk: Desk, capsys: pytest.Capture
     desk.monkeypatch.setenv("TERM", "xterm")
     desk.monkeypatch.setenv("COLUMNS", "60")
     desk.open(asks(summary="x" * 200))
-    screen = WatchScreen(mine=False)
+    screen = WatchScreen()
     screen.show(desk.do(lambda broker: View(10).page(broker.store)))
     rows = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", capsys.readouterr().out).split("\r\n")
     assert max(map(len, rows)) == 59 and any(row.endswith("…") for row in rows)

@@ -23,8 +23,8 @@ from signoff.core.run import SavedRun
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import Halted, StoreDamaged
 from signoff.reports.inbox_report import Me, Page, View, as_data, page_from
-from signoff.reports.run_report import runs_report
-from signoff.server.waiting_list import waiting_list, waiting_rows
+from signoff.reports.run_report import ALL, GOING, RunsView, runs_report
+from signoff.server.waiting_list import PART, waiting_list, waiting_rows
 from signoff.store import rows
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.manual_clock import FakeClock
@@ -93,14 +93,14 @@ async def test_requests(store: SqliteStore, file: Path, statement: str, limit: i
         ]
         again = page_from(as_data(found), {"halted": "", "last": ""})
         assert [one.damaged for one in again.items] == [one.damaged for one in found.items]
-    listed = await waiting_list(broker)
+    listed = await waiting_list(broker, View(PART))
     assert {one.id: one.is_damaged for one in listed.rows} == {"one": False, "two": True, "three": False}
     assert "damaged" in next(one.title for one in listed.rows if one.is_damaged)
     for state in ListState:
         items, _ = await broker.listed(RequestFilter(state=state), limit=10)
         assert {one.id for one in items} == ({"one", "two", "three"} if state is not ListState.SETTLED else set())
     assert {"one", "three"} <= {one.id for one in await broker.pending()}
-    rows_now = await waiting_rows(broker, ["two", "one"])
+    rows_now = await waiting_rows(broker, ["two", "one"], View(PART))
     assert {one.id for one in rows_now.rows} == {"one", "two"}
 
 
@@ -116,8 +116,8 @@ async def test_requests(store: SqliteStore, file: Path, statement: str, limit: i
 async def test_runs(store: SqliteStore, file: Path, statement: str) -> None:
     damage(file, statement)
     broker = Broker(store, FakeClock(samples.NOON))
-    for everything in (True, False):
-        found = (await runs_report(broker, everything=everything, limit=10))["runs"]
+    for state in (ALL, GOING):
+        found = (await runs_report(broker, RunsView(limit=10, state=state)))["runs"]
         assert [(one["id"], one["state"] == "damaged") for one in found] == [
             ("run-three", False),
             ("run-two", True),

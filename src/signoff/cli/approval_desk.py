@@ -12,6 +12,7 @@ from signoff.core.comment import CommentKind
 if TYPE_CHECKING:
     from signoff.cli.remember_option import RememberOptions
     from signoff.cli.request_report import Sheet
+    from signoff.reports.run_report import RunsView
 
 VIA = "command"
 """How the audit log says that an answer was given."""
@@ -103,7 +104,7 @@ class ApprovalDesk(Protocol):
         """Comment on a request; return both. `asks_agent`: a server lets its agent's model answer it."""
         ...
 
-    async def runs(self, *, everything: bool, limit: int) -> dict[str, Any]: ...
+    async def runs(self, view: RunsView) -> dict[str, Any]: ...
 
     async def run(self, prefix: str) -> dict[str, Any]: ...
 

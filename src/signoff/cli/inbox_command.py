@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--tui", is_flag=True, help="Answer pending and new requests on the full screen. q quits.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @click.option("--mine", is_flag=True, help="Only requests that you can answer and that nobody else has taken.")
+@click.option("--search", default="", metavar="TEXT", help="Only requests with this in title, tool or workers.")
 @shared_options.who
 @shared_options.anywhere
 def inbox(
@@ -29,6 +30,7 @@ def inbox(
     tui: bool,
     limit: int,
     mine: bool,
+    search: str,
     name: str | None,
     store: str | None,
     policy: str | None,
@@ -39,6 +41,7 @@ def inbox(
     Examples:
       signoff inbox
       signoff inbox --mine --as ana
+      signoff inbox --search "git push"
       signoff inbox --watch
       signoff inbox --tui
 
@@ -47,6 +50,7 @@ def inbox(
     import asyncio
 
     from signoff.cli.server_choice import is_elsewhere
+    from signoff.reports.inbox_report import View
 
     if tui:
         from signoff.cli.inbox_screen import answer_all
@@ -56,16 +60,18 @@ def inbox(
 
         if watch or as_json:
             raise click.UsageError("--tui uses the whole screen; leave out --watch and --json")
+        if search:
+            raise click.UsageError("--tui shows what waits, one by one; leave out --search")
         answer_all(store, policy, name, mine=mine)
         return
     if watch and not as_json and not sys.stdout.isatty():
         raise click.UsageError("--watch needs a terminal; for programs, use --watch --json")
     if is_elsewhere(store):
-        _elsewhere(store, policy, name, limit=limit, mine=mine, watch=watch, as_json=as_json)
+        _elsewhere(store, policy, name, View(limit, text=search), mine=mine, watch=watch, as_json=as_json)
         return
     from signoff.cli.open_broker import store_at
 
-    view, chosen = _chosen(store, policy, limit, mine, name)
+    view, chosen = _chosen(store, policy, View(limit, text=search), mine, name)
     kept = store_at(chosen, make=watch)  # --watch needs a store to watch
     try:
         if watch:
@@ -77,60 +83,63 @@ def inbox(
                 from signoff.cli.inbox_answer import InboxAnswers
 
                 answers = InboxAnswers(kept, store, policy, name)
-            run(stay(lambda: view.page(kept), kept.watch, as_json=as_json, mine=mine, answer=answers))
+            run(stay(lambda: view.page(kept), kept.watch, as_json=as_json, view=view, answer=answers))
         else:
-            _show(asyncio.run(view.page(kept)), as_json, mine, chosen.in_words())
+            _show(asyncio.run(view.page(kept)), as_json, view, chosen.in_words())
     finally:
         kept.close()
 
 
 def _chosen(
-    store: str | None, policy: str | None, limit: int, mine: bool, name: str | None
+    store: str | None, policy: str | None, view: View, mine: bool, name: str | None
 ) -> tuple[View, ChosenStore]:
     """What to show, and from which store. Reads no file, and imports no reader, unless needed."""
-    from signoff.reports.inbox_report import View
     from signoff.store.chosen_store import named_store
 
     if policy is None and not mine and (named := named_store(store)):
-        return View(limit), named
+        return view, named
     from signoff.wiring import chosen_store, settings_for
 
     settings = settings_for(policy)
-    view = _mine(limit, name, settings) if mine else View(limit)
-    return view, chosen_store(store, settings)
+    return _mine(view, name, settings) if mine else view, chosen_store(store, settings)
 
 
-def _mine(limit: int, name: str | None, settings: Settings) -> View:
+def _mine(view: View, name: str | None, settings: Settings) -> View:
+    from dataclasses import replace
+
     from signoff.core.people import person_key
-    from signoff.reports.inbox_report import Me, View
+    from signoff.reports.inbox_report import Me
     from signoff.wiring import whoami
 
     person = whoami(name, settings, via="command")
     roles = {person_key(one.name): one.roles for one in settings.people.values()}
-    return View(limit, Me(person.name, person.roles), roles)
+    return replace(view, me=Me(person.name, person.roles), roles=roles)
 
 
 def _elsewhere(
-    store: str | None, policy: str | None, name: str | None, *, limit: int, mine: bool, watch: bool, as_json: bool
+    store: str | None, policy: str | None, name: str | None, view: View, *, mine: bool, watch: bool, as_json: bool
 ) -> None:
     """Show the inbox of a server."""
+    from dataclasses import replace
+
     from signoff.cli.server_client import server_for
-    from signoff.reports.inbox_report import page_from
+    from signoff.reports.inbox_report import Me, page_from
     from signoff.reports.request_sheet import MOST_LISTED
 
     server = server_for(store, policy, name)
+    limit, shown = view.limit, replace(view, me=Me("", frozenset())) if mine else view
 
     def look() -> Page:
         page: Page | None = None
         while page is None or (page.last and len(page.items) < limit):
             left, after = (limit - len(page.items), page.last) if page is not None else (limit, "")
-            found = server.report("/inbox", limit=min(left, MOST_LISTED), mine=mine, after=after)
+            found = server.report("/inbox", limit=min(left, MOST_LISTED), mine=mine, after=after, search=view.text)
             read = page_from(found, found["told"])
             page = page.and_then(read) if page is not None else read
         return page
 
     if not watch:
-        _show(look(), as_json, mine, f"server {server.url}")
+        _show(look(), as_json, shown, f"server {server.url}")
         return
     from signoff.cli.inbox_watch import stay, ticking
     from signoff.cli.loops import run
@@ -142,10 +151,10 @@ def _elsewhere(
         except ServerFailed as error:  # it may come back
             raise StoreError(str(error)) from error
 
-    run(stay(looked, ticking, as_json=as_json, mine=mine))
+    run(stay(looked, ticking, as_json=as_json, view=shown))
 
 
-def _show(page: Page, as_json: bool, mine: bool, where: str) -> None:
+def _show(page: Page, as_json: bool, view: View, where: str) -> None:
     from shutil import get_terminal_size
 
     from signoff.cli.inbox_page import lines
@@ -157,7 +166,7 @@ def _show(page: Page, as_json: bool, mine: bool, where: str) -> None:
         click.echo(json_line(as_data(page)))
         return
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
-    for line in lines(page, now(), width, mine=mine):
+    for line in lines(page, now(), width, view=view):
         click.echo(line)
     if page.items and sys.stdout.isatty():
         click.secho("\nsignoff show ID shows one in full; signoff approve ID or deny ID answers.", dim=True)

@@ -10,12 +10,13 @@ import click
 
 from signoff.cli.terminal_text import clip, count, fold, pad, safe
 from signoff.core.moment import ago, ahead
-from signoff.core.visible_text import visible
+from signoff.core.visible_text import quoted, visible
 from signoff.reports.inbox_report import OUTCOMES, Page, halted_text
 
 if TYPE_CHECKING:
     from signoff.core.delivery import Delivery
     from signoff.core.inbox_row import Item
+    from signoff.reports.inbox_report import View
 
 _INDENT = " " * 12
 CHOSEN = "> "
@@ -41,16 +42,17 @@ def clock(moment: datetime, at: datetime) -> str:
     return f"{here:%H:%M %Z}" if here.date() == today.date() else f"{here:%Y-%m-%d %H:%M %Z}"
 
 
-def lines(page: Page, at: datetime, width: int, *, mine: bool = False, chosen: str = "") -> Iterator[str]:
+def lines(page: Page, at: datetime, width: int, *, view: View | None = None, chosen: str = "") -> Iterator[str]:
     """The inbox page for people; `chosen` is the id of the request that is marked."""
     if page.halted:
         for line in fold(f"Nothing new runs: {halted_text(page.halted, datetime.astimezone)}", width):
             yield click.style(line, fg="red", bold=True)
         yield ""
+    mine, text = (view.me is not None, view.text) if view is not None else (False, "")
     if not page.items:
-        yield "No pending requests for you." if mine else "No pending requests."
+        yield f"No pending requests{' for you' if mine else ''}{f' with {quoted(safe(text))}' if text else ''}."
         return
-    who = "you" if mine else "a person"
+    who = ("you" if mine else "a person") + (f", with {quoted(safe(text))}" if text else "")
     number = len(page.items)
     if page.more:
         yield click.style(f"The oldest {number:,} requests for {who}; --limit shows more", bold=True)

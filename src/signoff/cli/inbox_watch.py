@@ -26,6 +26,7 @@ from signoff.reports.inbox_report import Page, as_data
 
 if TYPE_CHECKING:
     from signoff.core.inbox_row import Item
+    from signoff.reports.inbox_report import View
 
 SWEEP = 5.0
 """Seconds between two reads if nothing changes, to notice deadlines."""
@@ -47,7 +48,7 @@ async def stay(
     watch: Callable[[Callable[[], None]], Callable[[], None]],
     *,
     as_json: bool,
-    mine: bool,
+    view: View | None = None,
     answer: Callable[[Item], Awaitable[str]] | None = None,
 ) -> None:
     """Show the inbox, and again after every change, until the person leaves.
@@ -62,7 +63,7 @@ async def stay(
 
     stop = watch(tick)
     keys = KeyPresses(changed.set) if answer is not None and not as_json else None
-    output = JsonLines() if as_json else WatchScreen(mine=mine, has_keys=keys is not None and keys.can_read)
+    output = JsonLines() if as_json else WatchScreen(view=view, has_keys=keys is not None and keys.can_read)
     try:
         while True:
             opened: Item | None = None
@@ -197,8 +198,8 @@ class KeyPresses:
 class WatchScreen:
     """The whole screen, redrawn when it changes."""
 
-    def __init__(self, *, mine: bool, has_keys: bool = False) -> None:
-        self._mine = mine
+    def __init__(self, *, view: View | None = None, has_keys: bool = False) -> None:
+        self._view = view
         self._has_keys = has_keys
         self._chosen = ""
         """The id of the chosen request."""
@@ -259,7 +260,7 @@ class WatchScreen:
             told = f"cannot read the store, retrying: {self._problem}"
             head = [click.style(clip(told, width), fg="red"), ""]
         if self._page is not None:
-            body = list(lines(self._page, now(), width, mine=self._mine, chosen=chosen))
+            body = list(lines(self._page, now(), width, view=self._view, chosen=chosen))
             at = next((at for at, line in enumerate(body) if line.startswith(CHOSEN)), 0)
         said = [click.style(line, fg="yellow") for line in fold(self._said, width)] if self._said else []
         footer = click.style(clip(_KEYS if self._has_keys else _NO_KEYS, width), dim=True)

@@ -28,7 +28,7 @@ from signoff.core.safe_text import spelled_out
 from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
 from signoff.reports.grant_report import grant_data, grant_report, grants_report
 from signoff.reports.request_sheet import comment_data, request_sheet, sheet_of
-from signoff.reports.run_report import run_data, run_report, runs_report
+from signoff.reports.run_report import RunsView, run_data, run_report, runs_report
 from signoff.wiring import chosen_store, whoami
 from signoff.wiring.project import requester_of
 
@@ -142,8 +142,8 @@ class LocalDesk:
 
     # --- runs ---
 
-    async def runs(self, *, everything: bool, limit: int) -> dict[str, Any]:
-        return await runs_report(self.broker, everything=everything, limit=limit)
+    async def runs(self, view: RunsView) -> dict[str, Any]:
+        return await runs_report(self.broker, view)
 
     async def run(self, prefix: str) -> dict[str, Any]:
         return await run_report(self.broker, prefix)

@@ -25,6 +25,7 @@ from signoff.reports.request_sheet import MOST_LISTED, TOLD
 
 if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
+    from signoff.reports.run_report import RunsView
 
 
 class RemoteDesk:
@@ -179,12 +180,13 @@ class RemoteDesk:
 
     # --- runs ---
 
-    async def runs(self, *, everything: bool, limit: int) -> dict[str, Any]:
-        found, runs = {"more": True}, list[Any]()
-        while found["more"] and (left := limit - len(runs)) > 0:
-            before = runs[-1]["id"] if runs else ""
-            found = self._server.report("/runs", everything=everything, limit=min(left, MOST_LISTED), before=before)
+    async def runs(self, view: RunsView) -> dict[str, Any]:
+        found, runs, before = dict[str, Any](), list[Any](), view.before
+        while (not found or found["more"]) and (left := view.limit - len(runs)) > 0:
+            chosen = {"state": view.state, "agent": view.agent, "search": view.text}
+            found = self._server.report("/runs", **chosen, limit=min(left, MOST_LISTED), before=before)
             runs += found["runs"]
+            before = found[TOLD]["last"]
         return {**found, "runs": runs}
 
     async def run(self, prefix: str) -> dict[str, Any]:

@@ -152,13 +152,15 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
         else:
             click.echo(f"the server resumes run {safe(run_id)}")
 
+    from signoff.reports.run_report import RunsView
+
     async def work() -> int:
         if run is not None:
             found = await desk.run(run)
             await desk.resume(found["id"])
             tell(found["id"])
             return 0
-        going = (await desk.runs(everything=False, limit=MOST_ELSEWHERE))["runs"]
+        going = (await desk.runs(RunsView(limit=MOST_ELSEWHERE)))["runs"]
         ready = [one["id"] for one in reversed(going) if one["state"] in ("ready", "died") and one["agent"]]
         refused = 0
         for one in ready:  # one by one: another process may resume one first, and a server may refuse another

@@ -12,44 +12,64 @@ from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk, CancelledRun
+    from signoff.reports.run_report import RunsView
 
 RunSheet = Mapping[str, Any]
 """One or several runs, as returned by `signoff.reports.run_report`."""
 _COLOURS = {"running": "green", "waiting": "yellow", "ready": "cyan", "died": "red", "failed": "red", "damaged": "red"}
 _INDENT = " " * 12
+_STATES = ("running", "waiting", "ready", "died", "done", "failed", "cancelled", "damaged")
 
 
 @click.group(invoke_without_command=True)
 @click.option("--all", "everything", is_flag=True, help="Include ended runs.")
+@click.option("--state", type=click.Choice(_STATES), help="Only runs in this state.")
+@click.option("--agent", default="", metavar="NAME", help="Only runs of this worker or agent.")
+@click.option("--search", default="", metavar="TEXT", help="Only runs with this in task, agent, requester or end.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="How many to show.")
 @shared_options.as_json
 @shared_options.anywhere
 @click.pass_context
 def runs(
-    ctx: click.Context, everything: bool, limit: int, as_json: bool, store: str | None, policy: str | None
+    ctx: click.Context,
+    everything: bool,
+    state: str | None,
+    agent: str,
+    search: str,
+    limit: int,
+    as_json: bool,
+    store: str | None,
+    policy: str | None,
 ) -> None:
     """List runs, newest first: running, waiting for a person, ready to resume, died; with --all also ended ones.
 
     \b
     Examples:
       signoff runs
+      signoff runs --state failed --agent triage
+      signoff runs --all --search "order 4711"
       signoff runs show 7kq2
     """
     if ctx.invoked_subcommand is not None:
         return
+    if everything and state:
+        raise click.UsageError("--all and --state exclude each other: a state selects ended runs, too")
     from signoff.cli.open_broker import say_where
     from signoff.cli.open_desk import with_desk
     from signoff.cli.terminal_text import as_json as json_line
+    from signoff.reports.run_report import ALL, GOING, RunsView
+
+    view = RunsView(limit=limit, state=state or (ALL if everything else GOING), agent=agent, text=search)
 
     async def work(desk: ApprovalDesk) -> RunSheet:
-        return await desk.runs(everything=everything, limit=limit)
+        return await desk.runs(view)
 
     found = with_desk(store, policy, None, work)
     if as_json:
         told = {"halted": found["halted"], "runs": [_data(one) for one in found["runs"]], "more": found["more"]}
         click.echo(json_line(told))
         return
-    for line in _lines(found, limit, everything):
+    for line in _lines(found, view):
         click.echo(line)
     say_where(store, policy, always=not found["runs"])
 
@@ -60,7 +80,7 @@ def _data(run: RunSheet) -> dict[str, Any]:
     return {name: value for name, value in run.items() if name != TOLD}
 
 
-def _lines(found: RunSheet, limit: int, everything: bool) -> Iterator[str]:
+def _lines(found: RunSheet, view: RunsView) -> Iterator[str]:
     from shutil import get_terminal_size
 
     from signoff.cli.terminal_text import by_wall_clock, safe
@@ -69,7 +89,7 @@ def _lines(found: RunSheet, limit: int, everything: bool) -> Iterator[str]:
         yield click.style(f"Nothing new runs: {safe(by_wall_clock(found['halted']))}", fg="red", bold=True)
         yield ""
     if not found["runs"]:
-        yield "There are no runs." if everything else "No active runs. signoff runs --all includes ended runs."
+        yield _none(view)
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
     for index, one in enumerate(found["runs"]):
         if index:
@@ -77,17 +97,26 @@ def _lines(found: RunSheet, limit: int, everything: bool) -> Iterator[str]:
         yield from _run_lines(one, width)
     if found["more"]:
         yield ""
-        yield click.style(f"The newest {limit:,}; --limit shows more", dim=True)
+        yield click.style(f"The newest {view.limit:,}; --limit shows more", dim=True)
+
+
+def _none(view: RunsView) -> str:
+    from signoff.reports.run_report import ALL, GOING
+
+    if view.agent or view.text or view.state not in (ALL, GOING):
+        where = "" if view.state != GOING else " signoff runs --all looks at ended runs, too."
+        return f"No such runs.{where}"
+    return "There are no runs." if view.state == ALL else "No active runs. signoff runs --all includes ended runs."
 
 
 def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
     from signoff.cli.inbox_page import loosened_lines
     from signoff.cli.request_report import by_program, moment_of, outcome_step
-    from signoff.cli.terminal_text import agent_name, clip, count, now, pad, safe
+    from signoff.cli.terminal_text import clip, count, now, pad, safe
     from signoff.core.moment import ago
 
     word, told, started = run["state"], run["told"], moment_of(run["started_at"])
-    agent = agent_name(run["agent"]) if run["agent"] else "an agent of a program"
+    agent = safe(run["name"] or "an agent of a program")
     since = f"  started {ago(started, now())}" if started is not None else ""
     state = click.style(pad(word, 9), fg=_COLOURS.get(word), bold=True)
     yield f"{click.style(safe(run['id']), fg='cyan')}  {state}  {clip(agent, 60)}{click.style(since, dim=True)}"

@@ -49,4 +49,9 @@ def plain_case(text: str) -> str:
     return text.translate(_SMALL)
 
 
+def has_text(wanted: str, *texts: str) -> bool:
+    """Whether one of these texts contains the wanted one, as a list of requests is searched."""
+    return plain_case(wanted) in plain_case(" ".join(texts))
+
+
 _SMALL = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}

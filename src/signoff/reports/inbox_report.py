@@ -16,12 +16,15 @@ from signoff.core.moment import Zone, in_utc, iso
 from signoff.core.people import Actor, person_key
 from signoff.core.quorum import entitled_as, why_not_entitled
 from signoff.core.request import State
+from signoff.core.request_context import shortened
+from signoff.core.request_filter import ListPlace, RequestFilter, has_text
 from signoff.core.request_status import without_answer
 from signoff.core.safe_text import printable
 from signoff.core.visible_text import visible
 from signoff.errors import StoreDamaged
 
 if TYPE_CHECKING:
+    from signoff.broker import Broker
     from signoff.core.delivery import Delivery
     from signoff.core.inbox_row import Item
     from signoff.ports import Store, Transaction
@@ -80,24 +83,49 @@ class Page:
 def page_of(tx: Transaction, at: datetime, view: View) -> Page:
     """Return the oldest pending requests: all, or those for one person."""
     due = bool(tx.queue.due(at) or tx.queue.claimed() or tx.queue.awaited())
-    halted, limit, me, roles = halt_in(tx.settings.get), view.limit, view.me, view.roles
+    halted, limit, me = halt_in(tx.settings.get), view.limit, view.me
     after = tx.queue.place(view.after) if view.after else None
     last = ""
     if me is None:
-        items = [_sound(one, partial(_counted, tx)) for one in tx.queue.page(limit=limit + 1, after=after)]
+        items = [_sound(one, partial(_counted, tx)) for one in _waiting(tx, view, limit + 1, after)]
     else:
-        absent = [
-            Actor(name=one.absent, roles=roles.get(person_key(one.absent), frozenset()))
-            for one in tx.delegations.current(at)
-            if person_key(one.deputy) == person_key(me.name)
-        ]
-        items, last = _mine(tx, view, me, absent, after)
-    deliveries = _deliveries(tx, items, at, limit, all_of_it=me is None and after is None)
+        items, last = _mine(tx, view, me, _absent(tx, at, view, me), after)
+    deliveries = _deliveries(tx, items, at, limit, all_of_it=me is None and after is None and not view.text)
     more = len(items) > limit
     items = _with_tasks(tx, items[:limit])
     if more:
         last = items[-1].id
     return Page(items, more or bool(last), halted, due, deliveries, last)
+
+
+def rows_of(tx: Transaction, at: datetime, view: View, items: Sequence[Item]) -> tuple[Sequence[Item], frozenset[str]]:
+    """Return some rows as a page has them, and the ids of those that the view selects."""
+    me = view.me
+    absent = _absent(tx, at, view, me) if me is not None else ()
+    chosen = frozenset(
+        one.id
+        for one in items
+        if one.damaged
+        or (has_text(view.text, one.title, one.tool, one.worker) and (me is None or _for_me(tx, one, me, absent)))
+    )
+    return _with_tasks(tx, [_sound(one, partial(_counted, tx)) for one in items]), chosen
+
+
+def _waiting(tx: Transaction, view: View, limit: int, after: Item | None) -> Sequence[Item]:
+    """Return the oldest rows that wait, with the words that are searched for."""
+    if not view.text:
+        return tx.queue.page(limit=limit, after=after)
+    place = ListPlace(after.opened_at, after.id) if after is not None else None
+    return tx.listings.page(RequestFilter(text=view.text), limit=limit, after=place)
+
+
+def _absent(tx: Transaction, at: datetime, view: View, me: Me) -> Sequence[Actor]:
+    """Return the people for whom this person stands in."""
+    return [
+        Actor(name=one.absent, roles=view.roles.get(person_key(one.absent), frozenset()))
+        for one in tx.delegations.current(at)
+        if person_key(one.deputy) == person_key(me.name)
+    ]
 
 
 def _sound(item: Item, work: Callable[[Item], Item]) -> Item:
@@ -120,7 +148,8 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
             run = tx.runs.get(name)
             if run is None:
                 continue
-            told = " ".join(run.prompt.split()) + (f" (for {run.requester})" if run.requester else "")
+            task = shortened(" ".join(run.prompt.split()), _LONGEST_TASK)
+            told = task + (f" (for {run.requester})" if run.requester else "")
             known[name] = safe_text(told.strip()), tuple(map(safe_text, run.setup.loosened.texts))
 
     def whole(item: Item) -> Item:
@@ -134,12 +163,15 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
 
 def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
     """Return who must agree, what happens at the deadline, both as on the card, and the number of open questions."""
-    request = tx.requests.get(item.id) if item.state is State.PENDING else None
+    request = tx.requests.get(item.id)
     if request is None:
         return {}
     said = tx.comments.of(item.id) if request.version else ()  # adding a comment changes the version
+    questions = len(unanswered(said)) if said else 0
+    if item.state is not State.PENDING:
+        return {"questions": questions}
     then = visible(without_answer(request)) if request.deadline is not None else ""
-    return {"needs": visible(needs_of(request)), "then": then, "questions": len(unanswered(said)) if said else 0}
+    return {"needs": visible(needs_of(request)), "then": then, "questions": questions}
 
 
 def _deliveries(
@@ -173,7 +205,7 @@ def _mine(tx: Transaction, view: View, me: Me, absent: Sequence[Actor], after: I
     """Return one more than the limit of what is for a person, and where it stopped looking: empty at the end."""
     found: list[Item] = []
     looked = 0
-    while batch := tx.queue.page(limit=_BATCH, after=after):
+    while batch := _waiting(tx, view, _BATCH, after):
         for item in batch:
             found += _for_me(tx, item, me, absent)
             if len(found) > view.limit:
@@ -185,6 +217,7 @@ def _mine(tx: Transaction, view: View, me: Me, absent: Sequence[Actor], after: I
 
 
 _BATCH = 200
+_LONGEST_TASK = 400
 
 
 def _for_me(tx: Transaction, item: Item, me: Me, absent: Sequence[Actor]) -> list[Item]:
@@ -319,6 +352,8 @@ class View:
     """The id of the request that it begins after; empty: with the oldest."""
     looks: int | None = None
     """At most about how many requests are looked at, to find those for one person. None: all."""
+    text: str = ""
+    """Only requests with this in their title, tool or workers."""
 
     async def page(self, store: Store) -> Page:
         """Return the current inbox, after expired requests were settled."""
@@ -329,3 +364,8 @@ class View:
             if await Broker(store).sweep():
                 page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self))
         return page
+
+    async def page_by(self, broker: Broker) -> Page:
+        """As `page`, by a broker that is there already."""
+        await broker.sweep()
+        return await broker.store.read(lambda tx: page_of(tx, broker.clock.now(), self))

@@ -10,18 +10,15 @@ from typing import Any
 from pydantic import Field, RootModel
 
 from signoff.core.access import Permission
-from signoff.core.people import person_key
 from signoff.reports.grant_report import grant_report, grants_report
-from signoff.reports.inbox_report import Me, View, as_data
+from signoff.reports.inbox_report import as_data
 from signoff.reports.policy_report import explanation_lines
 from signoff.reports.request_sheet import FORMAT, MOST_LISTED, TOLD, request_sheet
 from signoff.reports.run_report import run_report, runs_report
 from signoff.server.api_policy import CallBody, explanation_of
-from signoff.server.api_runs import LONGEST_TIMELINE
+from signoff.server.api_runs import LONGEST_TIMELINE, RunsChosen
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
-
-MOST_LOOKED_AT = 500
-"""At most about how many requests are looked at for one page, to find those for one person."""
+from signoff.server.waiting_list import inbox_view
 
 
 class Report(RootModel[dict[str, Any]]):
@@ -36,14 +33,14 @@ class InboxReportQuery(ApiModel):
     mine: bool = Field(
         default=False, description="Only requests that you can answer and that nobody else is assigned to."
     )
+    search: str = Field(default="", max_length=200, description="Only requests with this in title, tool or workers.")
 
 
-class RunsReportQuery(ApiModel):
+class RunsReportQuery(RunsChosen):
     """Which runs."""
 
-    everything: bool = Field(default=False, description="Include finished runs.")
     limit: int = Field(default=50, ge=1, le=MOST_LISTED)
-    before: str = Field(default="", max_length=200, description="The id of the last run of the previous page.")
+    before: str = Field(default="", max_length=200, description="`last` of the previous page, in `told`.")
 
 
 class GrantsReportQuery(ApiModel):
@@ -53,11 +50,16 @@ class GrantsReportQuery(ApiModel):
 
 
 async def report_inbox(visit: Visit[InboxReportQuery, Nothing]) -> Report:
-    state, by = visit.state, visit.identity.actor
-    roles = {person_key(one.name): one.roles for one in state.people().values()}
-    me = Me(by.name, roles.get(by.key, frozenset())) if visit.query.mine else None
-    view = View(visit.query.limit, me, roles, visit.query.after, looks=MOST_LOOKED_AT)
-    page = await view.page(state.broker.store)
+    query = visit.query
+    view = inbox_view(
+        visit.state,
+        visit.identity.actor,
+        mine=query.mine,
+        text=query.search.strip(),
+        after=query.after,
+        limit=query.limit,
+    )
+    page = await view.page_by(visit.state.broker)
     return _report({**as_data(page), TOLD: {"halted": page.halted, "last": page.last}})
 
 
@@ -68,9 +70,7 @@ async def report_request(visit: Visit[Nothing, Nothing]) -> Report:
 
 async def report_runs(visit: Visit[RunsReportQuery, Nothing]) -> Report:
     query = visit.query
-    return _report(
-        await runs_report(visit.state.broker, everything=query.everything, limit=query.limit, before=query.before)
-    )
+    return _report(await runs_report(visit.state.broker, query.view(limit=query.limit, before=query.before)))
 
 
 async def report_run(visit: Visit[Nothing, Nothing]) -> Report:

@@ -18,6 +18,7 @@ from signoff.core.request import State
 from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
+from signoff.reports.run_report import RunsView, name_of, runs_page
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised
@@ -26,12 +27,36 @@ from signoff.server.state import RunControl, ServerState
 LONGEST_PROMPT = 200_000
 """Maximum length of a prompt."""
 LONGEST_TIMELINE = 5_000
+MOST_LOOKED_AT = 1_000
+"""At most about how many runs are looked at for one page, to find those that are selected."""
 
 
-class RunQuery(ApiModel):
+class RunsChosen(ApiModel):
+    """By what runs are selected."""
+
+    state: Literal["going", "all", "running", "waiting", "ready", "died", "done", "failed", "cancelled", "damaged"] = (
+        Field(default="going", description="Going: all that have not ended.")
+    )
+    agent: str = Field(default="", max_length=200, description="The name of the worker or agent.")
+    search: str = Field(
+        default="", max_length=200, description="Part of the id, agent, task, requester, or of how it ended."
+    )
+
+    def view(self, *, limit: int, before: str) -> RunsView:
+        """Return which runs these are."""
+        return RunsView(
+            limit=limit,
+            state=self.state,
+            agent=self.agent.strip(),
+            text=self.search.strip(),
+            before=before,
+            looks=MOST_LOOKED_AT,
+        )
+
+
+class RunQuery(RunsChosen):
     """Which runs."""
 
-    state: Literal["going", "all"] = Field(default="going", description="All: include finished runs.")
     limit: int = Field(default=50, ge=1, le=200)
     cursor: str = Field(default="", max_length=200, description="`next` of the previous page.")
 
@@ -70,6 +95,7 @@ class RunView(ApiModel):
     id: str
     state: str = Field(description="running, waiting, ready, died, done, failed, cancelled or damaged.")
     agent: str
+    name: str = Field(description="The name of the worker or agent, as people see it; empty if it has none.")
     prompt: str
     requester: str
     loosened: list[str]
@@ -140,10 +166,12 @@ class WorkersView(ApiModel):
 async def list_runs(visit: Visit[RunQuery, Nothing]) -> RunList:
     broker, query = visit.state.broker, visit.query
     await broker.sweep()
-    runs = await broker.runs.list(going=query.state == "going", limit=query.limit + 1, before=query.cursor)
-    page = runs[: query.limit]
-    more = page[-1].run.id if len(runs) > query.limit else None
-    return RunList(runs=[run_view(one) for one in page], halted=visible(await broker.switch.state()), next=more)
+    page = await runs_page(broker, query.view(limit=query.limit, before=query.cursor))
+    return RunList(
+        runs=[run_view(one) for one in page.runs],
+        halted=visible(await broker.switch.state()),
+        next=page.last or None,
+    )
 
 
 async def start_run(visit: Visit[Nothing, RunBody]) -> RunView:
@@ -218,6 +246,7 @@ def run_view(status: RunStatus) -> RunView:
         id=visible(run.id),
         state=status.word,
         agent=visible(run.agent),
+        name=safe_text(name_of(run)),
         prompt=safe_text(run.prompt, lines=True),
         requester=safe_text(run.requester),
         loosened=[safe_text(one) for one in run.setup.loosened.texts],

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from signoff.broker import Broker
-from signoff.broker.run_status import RunStatus, run_status
+from signoff.broker.run_status import RunStatus
 from signoff.broker.timeline import Moment, run_history
 from signoff.core.moment import in_utc
 from signoff.core.request import ApprovalRequest
@@ -17,6 +17,7 @@ from signoff.core.run import RunState
 from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.ports import Transaction
+from signoff.reports.run_report import RunsView, name_of, runs_page
 from signoff.server.request_outcome import RequestOutcome, outcome_of
 
 PAGE = 50
@@ -105,14 +106,11 @@ async def past_requests(broker: Broker) -> Sequence[ApprovalRequest]:
     return await broker.store.read(work)
 
 
-async def run_rows(broker: Broker, before: str = "") -> tuple[RunRow, ...]:
-    """List runs, newest first."""
-
-    def work(tx: Transaction) -> tuple[RunRow, ...]:
-        found = tx.runs.all(limit=PAGE, before=before)
-        return tuple(_run_row(run_status(tx, broker.ledger, one)) for one in found)
-
-    return await broker.store.read(work)
+async def run_rows(broker: Broker, view: RunsView) -> tuple[tuple[RunRow, ...], str]:
+    """List runs, newest first; return the id that the next page starts after, too: empty on the last page."""
+    await broker.sweep()
+    page = await runs_page(broker, view)
+    return tuple(map(_run_row, page.runs)), page.last
 
 
 async def run_page(broker: Broker, prefix: str) -> RunAccount:
@@ -141,7 +139,7 @@ def _run_row(status: RunStatus) -> RunRow:
     run = status.run
     return RunRow(
         id=run.id,
-        agent=visible(run.agent),
+        agent=safe_text(name_of(run)),
         task=safe_text(" ".join(run.prompt.split())),
         word=status.word,
         requester=visible(run.requester),

@@ -12,7 +12,7 @@ from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
@@ -24,7 +24,10 @@ from signoff.core.moment import moment_text, span
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, UnknownRequest
+from signoff.reports.inbox_report import View
+from signoff.reports.run_report import ALL, RUN_STATES, RunsView
 from signoff.server.api_access import own_keys
+from signoff.server.api_runs import MOST_LOOKED_AT
 from signoff.server.card_page import CardPage, card_page
 from signoff.server.charts import badge, days_chart, rate_bar
 from signoff.server.endpoint import Dispatch
@@ -34,7 +37,7 @@ from signoff.server.languages import COOKIE, Language, language_for, languages
 from signoff.server.look_back import PAGE, history_page, past_requests, run_page, run_rows
 from signoff.server.problem import ProblemRaised, problem_of
 from signoff.server.state import ServerState
-from signoff.server.waiting_list import MOST_COUNTED, waiting_list, waiting_rows
+from signoff.server.waiting_list import MOST_COUNTED, inbox_view, waiting_list, waiting_rows
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -45,6 +48,7 @@ DAYS = (7, 30, 90)
 MOST_SELECTED = 50
 MOST_ROWS = 100
 """Maximum rows that are rendered again at once."""
+LONGEST_SEARCH = 200
 KEYS_COOKIE = "signoff_keys"
 PARTS = frozenset({"list.html", "card.html", "selection.html"})
 """Templates of parts of a page."""
@@ -93,6 +97,24 @@ class Viewer:
         shown = min(count, MOST_COUNTED)
         return {"waiting": shown, "waiting_text": f"{shown}+" if count > shown else str(shown)}
 
+    @property
+    def words(self) -> str:
+        """What is searched for."""
+        return self.request.query_params.get("q", "")[:LONGEST_SEARCH].strip()
+
+    @property
+    def mine(self) -> bool:
+        """Whether the list has only the requests that its reader may answer."""
+        return self.request.query_params.get("mine") == "1"
+
+    def list_view(self, after: str = "") -> View:
+        """Which part of the waiting requests the page lists."""
+        return inbox_view(self.state, self.identity.actor, mine=self.mine, text=self.words, after=after)
+
+    def list_query(self, **more: str) -> str:
+        """The query of the list as it is filtered now; empty if it is not."""
+        return _query({"mine": "1" if self.mine else "", "q": self.words, **more})
+
     async def head(self) -> int:
         """The number of the last audit event.
 
@@ -133,6 +155,7 @@ class Viewer:
             "aged": aged,
             "span": span,
             "iso": _iso,
+            "list_query": self.list_query,
             "shortcuts": self.request.cookies.get(KEYS_COOKIE) != "off",
             "path": self.request.url.path.removeprefix(self.base),
         }
@@ -143,7 +166,7 @@ async def inbox(viewer: Viewer) -> Response:
     state = viewer.state
     head = await viewer.head()
     named = str(viewer.request.path_params.get("request_id", ""))
-    listed = await waiting_list(state.broker)
+    listed = await waiting_list(state.broker, viewer.list_view(viewer.request.query_params.get("after", "")))
     card: CardPage | None = None
     if named:
         card = await card_page(state, viewer.identity, named)
@@ -154,6 +177,8 @@ async def inbox(viewer: Viewer) -> Response:
         listed=listed,
         card=card,
         named=bool(named),
+        mine=viewer.mine,
+        words=viewer.words,
         halted=await viewer.halted(),
         head=head,
         workers=sorted(visible(one) for one in state.runs.workers()) if state.runs is not None else [],
@@ -162,14 +187,14 @@ async def inbox(viewer: Viewer) -> Response:
 
 async def list_part(viewer: Viewer) -> Response:
     """The list alone, or the part of it after a request."""
-    listed = await waiting_list(viewer.state.broker, viewer.request.query_params.get("after", ""))
+    listed = await waiting_list(viewer.state.broker, viewer.list_view(viewer.request.query_params.get("after", "")))
     return await viewer.page("list.html", listed=listed, selected="", workers=[], halted=await viewer.halted())
 
 
 async def rows_part(viewer: Viewer) -> Response:
     """The rows of those of some requests that still wait, to render again after a change."""
     ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))[:MOST_ROWS]
-    listed = await waiting_rows(viewer.state.broker, ids)
+    listed = await waiting_rows(viewer.state.broker, ids, viewer.list_view())
     return await viewer.page("list.html", listed=listed, selected="", workers=[], halted=await viewer.halted())
 
 
@@ -190,9 +215,25 @@ async def selection(viewer: Viewer) -> Response:
 
 
 async def runs(viewer: Viewer) -> Response:
-    before = viewer.request.query_params.get("before", "")
-    rows = await run_rows(viewer.state.broker, before)
-    return await viewer.page("runs.html", rows=rows)
+    query = viewer.request.query_params
+    state, agent = query.get("state", ""), query.get("agent", "")[:LONGEST_SEARCH].strip()
+    state = state if state in RUN_STATES else ALL
+    view = RunsView(
+        limit=PAGE, state=state, agent=agent, text=viewer.words, before=query.get("before", ""), looks=MOST_LOOKED_AT
+    )
+    rows, last = await run_rows(viewer.state.broker, view)
+    chosen = {"state": state if state != ALL else "", "agent": agent, "q": viewer.words}
+    return await viewer.page(
+        "runs.html",
+        rows=rows,
+        states=RUN_STATES,
+        state=state,
+        agent=agent,
+        words=viewer.words,
+        is_filtered=any(chosen.values()),
+        older=_query({**chosen, "before": last}) if last else "",
+        agents=sorted({one.agent for one in rows if one.agent}),
+    )
 
 
 async def run(viewer: Viewer) -> Response:
@@ -203,7 +244,7 @@ async def run(viewer: Viewer) -> Response:
 
 async def history(viewer: Viewer) -> Response:
     query = viewer.request.query_params
-    words, after = query.get("q", "")[:200], query.get("after", "")
+    words, after = viewer.words, query.get("after", "")
     found = await history_page(viewer.state.broker, words, after)
     return await viewer.page("history.html", found=found, words=words, size=PAGE)
 
@@ -312,6 +353,12 @@ async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Respons
         return await draw(viewer)
     except SignoffError as error:
         return _problem_page(language, base, problem_of(error))
+
+
+def _query(values: Mapping[str, str]) -> str:
+    """Return a query with those values that are given; empty if none is."""
+    given = {name: value for name, value in values.items() if value}
+    return f"?{urlencode(given)}" if given else ""
 
 
 def _iso(moment: datetime) -> str:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signoff.broker import Broker
-from signoff.core.comment import unanswered
 from signoff.core.inbox_row import NOWHERE, Item, place_of, unread_item
 from signoff.core.lifecycle import OPEN
-from signoff.core.quorum import approvers
+from signoff.core.people import Actor, person_key
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.request_context import shortened
 from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import StoreDamaged
 from signoff.ports import Transaction
+from signoff.reports.inbox_report import Me, View, page_of, rows_of
+from signoff.server.state import ServerState
 
 PART = 100
 """Rows that are rendered at once."""
+MOST_LOOKED_AT = 500
+"""At most about how many requests are looked at for one page, to find those for one person."""
 MOST_COUNTED = 99_999
 """Above this, the page says that there are more."""
-_LONGEST_TASK = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,8 @@ class ListRow:
     """The number of unanswered questions."""
     is_damaged: bool = False
     """Whether its row in the store cannot be read: its title says so."""
+    is_other: bool = False
+    """Whether the page's filter leaves it out: it is shown only where it stands already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,57 +68,57 @@ class WaitingList:
 
     groups: tuple[RunGroup, ...]
     count: int
-    """How many wait, counted up to `MOST_COUNTED`."""
+    """How many wait in all, counted up to `MOST_COUNTED`."""
     more: bool
     """Whether there are more than are counted."""
     last: str
-    """Id of the last row if there are rows after it: the next part starts after it."""
+    """Id of the last request that was looked at, if there are others after it: the next part starts after it."""
 
     @property
     def rows(self) -> list[ListRow]:
         return [row for group in self.groups for row in group.rows]
 
 
-async def waiting_list(broker: Broker, after: str = "", *, part: int = PART) -> WaitingList:
-    """Return the oldest waiting requests, or those after a request."""
+def inbox_view(
+    state: ServerState, by: Actor, *, mine: bool, text: str = "", after: str = "", limit: int = PART
+) -> View:
+    """Return which part of the inbox a person wants to see; with `mine`, only requests that they may answer."""
+    roles = {person_key(one.name): one.roles for one in state.people().values()}
+    me = Me(by.name, roles.get(by.key, frozenset())) if mine else None
+    return View(limit, me, roles, after, looks=MOST_LOOKED_AT, text=text)
+
+
+async def waiting_list(broker: Broker, view: View) -> WaitingList:
+    """Return the oldest waiting requests, as `signoff inbox` lists them."""
 
     def work(tx: Transaction) -> WaitingList:
-        start = tx.queue.place(after) if after else None
-        items = tx.queue.page(limit=part + 1, after=start)
-        shown, count = items[:part], tx.listings.waiting(most=MOST_COUNTED + 1)
-        rows = {one.id: _row(tx, one) for one in shown}
-        return WaitingList(
-            groups=tuple(_groups(tx, shown, rows)),
-            count=min(count, MOST_COUNTED),
-            more=count > MOST_COUNTED,
-            last=shown[-1].id if len(items) > len(shown) else "",
-        )
+        page = page_of(tx, broker.clock.now(), view)
+        return _listed(tx, page.items, last=page.last)
 
     await broker.sweep()
     return await broker.store.read(work)
 
 
-async def waiting_rows(broker: Broker, ids: Sequence[str]) -> WaitingList:
+async def waiting_rows(broker: Broker, ids: Sequence[str], view: View) -> WaitingList:
     """Return those of some requests that still wait, in the order of the list."""
 
     def work(tx: Transaction) -> WaitingList:
         items = [item for one in ids if (item := _still_open(tx, one)) is not None]
-        count = tx.listings.waiting(most=MOST_COUNTED + 1)
-        return WaitingList(
-            groups=tuple(
-                _groups(
-                    tx,
-                    sorted(items, key=lambda one: (one.opened_at, one.id)),
-                    {one.id: _row(tx, one) for one in items},
-                )
-            ),
-            count=min(count, MOST_COUNTED),
-            more=count > MOST_COUNTED,
-            last="",
-        )
+        items.sort(key=lambda one: (one.opened_at, one.id))
+        rows, chosen = rows_of(tx, broker.clock.now(), view, items)
+        return _listed(tx, rows, others=frozenset(one.id for one in rows) - chosen)
 
     await broker.sweep()
     return await broker.store.read(work)
+
+
+def _listed(
+    tx: Transaction, items: Sequence[Item], *, last: str = "", others: frozenset[str] = frozenset()
+) -> WaitingList:
+    count = tx.listings.waiting(most=MOST_COUNTED + 1)
+    return WaitingList(
+        groups=tuple(_groups(items, others)), count=min(count, MOST_COUNTED), more=count > MOST_COUNTED, last=last
+    )
 
 
 def _still_open(tx: Transaction, request_id: str) -> Item | None:
@@ -128,38 +130,23 @@ def _still_open(tx: Transaction, request_id: str) -> Item | None:
     return _item(request) if request is not None and request.state in OPEN else None
 
 
-def _groups(tx: Transaction, items: Sequence[Item], rows: Mapping[str, ListRow]) -> list[RunGroup]:
+def _groups(items: Sequence[Item], others: frozenset[str]) -> list[RunGroup]:
     """Group by run, in the order of the oldest request; requests without a run are grouped by worker."""
     by_run: dict[tuple[str, str], list[Item]] = {}
     for item in items:
         by_run.setdefault((item.run, "" if item.run else item.worker), []).append(item)
-    found: list[RunGroup] = []
-    for (run_id, worker), inside in by_run.items():
-        task = ""
-        with suppress(StoreDamaged):
-            run = tx.runs.get(run_id) if run_id else None
-            task = shortened(" ".join(run.prompt.split()), _LONGEST_TASK) if run is not None else ""
-        found.append(
-            RunGroup(
-                run=visible(run_id),
-                task=safe_text(task),
-                worker=visible(worker or inside[0].worker),
-                rows=tuple(rows[one.id] for one in inside),
-            )
+    return [
+        RunGroup(
+            run=visible(run_id),
+            task=next((one.task for one in inside if one.task), ""),
+            worker=visible(worker or inside[0].worker),
+            rows=tuple(_row(one, is_other=one.id in others) for one in inside),
         )
-    return found
+        for (run_id, worker), inside in by_run.items()
+    ]
 
 
-def _row(tx: Transaction, item: Item) -> ListRow:
-    if not item.damaged:
-        try:
-            return _read(item, _agreed(tx, item), len(unanswered(tx.comments.of(item.id))))
-        except StoreDamaged as wrong:
-            item = item.broken(wrong)
-    return _read(item, 0, 0)
-
-
-def _read(item: Item, votes: int, questions: int) -> ListRow:
+def _row(item: Item, *, is_other: bool) -> ListRow:
     return ListRow(
         id=item.id,
         title=kept_text(item.title),
@@ -167,23 +154,16 @@ def _read(item: Item, votes: int, questions: int) -> ListRow:
         worker=visible(item.worker),
         role=visible(item.role),
         quorum=item.quorum,
-        votes=votes,
+        votes=item.votes,
         assigned=visible(item.assigned),
         opened_at=item.opened_at,
         deadline=item.deadline,
         escalated=item.escalated,
         is_unknown=item.state is State.UNKNOWN,
-        questions=questions,
+        questions=item.questions,
         is_damaged=bool(item.damaged),
+        is_other=is_other,
     )
-
-
-def _agreed(tx: Transaction, item: Item) -> int:
-    """Count valid votes: some are for other arguments, or for the role that was asked first."""
-    request = tx.requests.get(item.id) if item.votes and item.quorum > 1 else None
-    if request is None:
-        return item.votes
-    return len(approvers(request.requirement, request.votes, request.args_digest, request.parties))
 
 
 def _item(request: ApprovalRequest) -> Item:

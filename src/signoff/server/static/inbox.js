@@ -125,12 +125,12 @@ function showCard(id, how = {}) {
 async function loadCard(id, { push = true, focus = false } = {}) {
   const wasOn = cardId();
   if (wasOn !== id) { markCurrent(id); delete $("#detail").dataset.steady; }
-  const content = await trying(() => part(at(id)));
+  const content = await trying(() => part(filtered(at(id))));
   if (!content && wanted === id) { markCurrent(cardId()); if (card()) newCard(); } // it is not there: all stays as it was
   if (!content || wanted !== id) return;
   placeCard(content);
   if (wasOn !== id) { newCard(); $("#detail").scrollTop = 0; }
-  if (push && location.pathname !== `${base}${at(id)}`) history.pushState({}, "", `${base}${at(id)}`);
+  if (push && location.pathname !== `${base}${at(id)}`) history.pushState({}, "", `${base}${filtered(at(id))}`);
   document.body.classList.add("on-card");
   document.body.classList.remove("on-list");
   markCurrent(id);
@@ -213,7 +213,7 @@ function answerTo(question) {
 async function refreshCard() {
   const id = cardId();
   if (!id || moving || $("dialog[open]")) return; // once it closes
-  const content = await part(at(id)).catch(() => null);
+  const content = await part(filtered(at(id))).catch(() => null);
   const made = content && $("#card", content);
   const now = card();
   if (!made || !now || now.dataset.id !== id || moving || $("dialog[open]")) return;
@@ -613,6 +613,8 @@ async function claimOrRelease(release) {
 // --- the list ---
 
 const listPlace = () => $("[data-list]");
+const filter = () => listPlace()?.dataset.filter ?? ""; // which requests the list has, as the query of its address
+const filtered = (path) => `${path}${path.includes("?") ? filter().replace("?", "&") : filter()}`;
 const rows = () => $$(".row", listPlace() ?? document.createElement("div"));
 const currentRow = () => rows().find((one) => one.getAttribute("aria-current") === "true");
 const rowOf = (id) => rows().find((one) => one.dataset.row === id);
@@ -653,13 +655,13 @@ async function refreshRows(about) {
   const here = new Map();
   let content = null;
   for (let from = 0; from < Math.max(1, ids.length); from += PART) {
-    content = await part(`/rows?${ids.slice(from, from + PART).map((id) => `id=${encodeURIComponent(id)}`).join("&")}`).catch(() => null);
+    content = await part(filtered(`/rows?${ids.slice(from, from + PART).map((id) => `id=${encodeURIComponent(id)}`).join("&")}`)).catch(() => null);
     if (!content) return;
     for (const group of $$(".group", content)) for (const item of $$(".item", group)) here.set(item.dataset.id, { item, group });
   }
   if (all && !$('[data-do="more"]', listPlace())) { // those after the last one
     const last = [...ids].at(-1) ?? "";
-    const rest = await part(`/list?after=${encodeURIComponent(last)}`).catch(() => null);
+    const rest = await part(filtered(`/list?after=${encodeURIComponent(last)}`)).catch(() => null);
     for (const group of rest ? $$(".group", rest) : []) for (const item of $$(".item", group)) here.set(item.dataset.id, { item, group });
   }
   const groups = $(".groups", content);
@@ -668,7 +670,7 @@ async function refreshRows(about) {
   for (const id of ids) if (!here.has(id)) { fresh.delete(id); if (rowOf(id) && !gone.has(id)) markGone(id); }
   for (const [id, { item, group }] of here) {
     const row = rowOf(id);
-    if (!row) { fresh.set(id, { item, group }); continue; }
+    if (!row) { if (!("other" in item.dataset)) fresh.set(id, { item, group }); else fresh.delete(id); continue; }
     morph($(".row-facts", row), $(".row-facts", item));
     if (gone.delete(id)) { // it waits again: nobody knows how its call ended
       row.closest(".item").classList.remove("is-gone");
@@ -734,7 +736,7 @@ function takeFresh() {
 
 async function moreRows() {
   const groups = $(".groups", listPlace());
-  const content = await trying(() => part(`/list?after=${encodeURIComponent(groups.dataset.next)}`));
+  const content = await trying(() => part(filtered(`/list?after=${encodeURIComponent(groups.dataset.next)}`)));
   if (!content) return;
   const next = $(".groups", content);
   $('[data-do="more"]', groups)?.remove();
@@ -1038,7 +1040,9 @@ document.addEventListener("click", (event) => {
   const back = event.target.closest?.(".back a");
   if (back && listPlace()) { event.preventDefault(); toList(); return; }
   const button = event.target.closest?.("[data-do]");
-  if (button) ACTIONS[button.dataset.do]?.(button);
+  if (!button) return;
+  if (button.matches("a")) event.preventDefault(); // without this script it leads somewhere
+  ACTIONS[button.dataset.do]?.(button);
 });
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-pick]")) pick(event.target.dataset.pick, event.target.checked);
@@ -1076,7 +1080,7 @@ addEventListener("popstate", () => {
   if (found) showCard(decodeURIComponent(found[1]), { push: false }); else toList(false);
 });
 function toList(push = true) {
-  if (push) history.pushState({}, "", `${base}/`);
+  if (push) history.pushState({}, "", `${base}${filtered("/")}`);
   document.body.classList.add("on-list");
   document.body.classList.remove("on-card");
   (currentRow() ?? rows()[0])?.focus({ preventScroll: true });
