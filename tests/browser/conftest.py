@@ -66,6 +66,8 @@ def window(browser: Browser, shop: Shop) -> Iterator[Window]:
         if before is not None:
             before(page)
         page.goto(f"{shop.url}{path}")
+        if not how.get("java_script_enabled", True):
+            return page
         page.wait_for_selector("body[data-ready]")
         if path == "/" or path.startswith("/requests/"):
             page.wait_for_selector("body[data-live]")

@@ -253,3 +253,61 @@ def test_remembering_claiming_and_making_a_rule(shop: Shop, window: Window) -> N
     page.get_by_role("button", name="Approve and remember this").click()
     expect(page.locator(".outcome")).to_be_visible()
     assert len(shop.do(shop.broker.grants.list())) == 1
+
+
+def titles(page: Page) -> list[str]:
+    return page.locator(".row-title").all_inner_texts()
+
+
+def test_for_me_and_a_search_hold_while_new_requests_come(shop: Shop, window: Window) -> None:
+    deploy = {"tool": "deploy", "args": {"version": "1"}}
+    shop.ask(mail("bo@example.com"), deploy)
+    page = window()
+    settled(page)
+    page.keyboard.press("/")
+    page.keyboard.type("deploy")
+    page.keyboard.press("Enter")
+    expect(page.locator(".row-title")).to_have_text(['deploy(version="1")'])
+    expect(page.locator("#card-title")).to_contain_text("deploy")
+    page.wait_for_selector("body[data-live]")
+    shop.ask(mail("cy@example.com"))
+    expect(page.locator("[data-total]")).to_have_text("3")  # of all that wait
+    expect(page.locator('[data-do="new"]')).to_be_hidden()
+    shop.ask({"tool": "deploy", "args": {"version": "2"}})
+    expect(page.locator('[data-do="new"]')).to_have_text("1 new")
+    page.keyboard.press("Escape")
+    page.keyboard.press(".")
+    expect(page.locator(".row-title")).to_have_count(2)
+    page.locator(".row-title", has_text="2").click()
+    expect(page).to_have_url(re.compile(r"/requests/[^?]+\?q=deploy$"))
+    page.reload()
+    expect(page.locator(".row-title")).to_have_count(2)
+    settled(page)
+    page.keyboard.press("a")
+    expect(page.locator("#said")).to_contain_text("More people must approve.")
+    page.goto(f"{shop.url}/")
+    page.get_by_role("link", name="For me").click()
+    expect(page.locator(".row-title")).to_have_count(3)  # the one that ana has approved waits for ben
+
+
+def test_lists_are_filtered_without_the_script(shop: Shop, window: Window) -> None:
+    shop.ask(mail("bo@example.com"), {"tool": "deploy", "args": {"version": "1"}}, prompt="Release it.")
+    shop.ask(mail("cy@example.com"), prompt="Write to Cy.")
+    page = window(java_script_enabled=False)
+    page.locator("#q").fill("deploy")
+    page.get_by_role("button", name="Search").click()
+    assert titles(page) == ['deploy(version="1")']
+    page.locator(".row").click()
+    expect(page.locator("#card-title")).to_contain_text("deploy")
+    assert titles(page) == ['deploy(version="1")']
+    page.get_by_role("link", name="All", exact=True).click()
+    page.locator("#q").fill("")
+    page.get_by_role("button", name="Search").click()
+    assert len(titles(page)) == 3
+    page.get_by_role("link", name="Runs").click()
+    page.locator("#q").fill("cy")
+    page.locator("#state").select_option("waiting")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.locator("tbody tr")).to_contain_text("Write to Cy.")
+    expect(page.locator("#state")).to_have_value("waiting")
