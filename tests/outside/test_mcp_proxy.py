@@ -53,6 +53,7 @@ from signoff.outside.repeated_call import RepeatedCalls
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.ports import Store
+from signoff.server.listener import bound
 from signoff.store.memory_store import MemoryStore
 from signoff.store.store_factory import open_store
 from signoff.testing.manual_clock import FakeClock
@@ -60,7 +61,7 @@ from signoff.testing.office import soon
 from signoff.wiring import mcp_upstream
 from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
 from signoff.wiring.mcp_upstream import LONGEST_LINE, McpUpstream, ServerLog
-from signoff.wiring.proxy_server import MOST_SENT, BodyLimit, listener, proxy_server, token_in
+from signoff.wiring.proxy_server import MOST_SENT, BodyLimit, proxy_server, token_in
 
 POLICY = """\
 policy:
@@ -652,7 +653,7 @@ def environment(desk: Desk) -> dict[str, str]:
 @asynccontextmanager
 async def served(server: MCPServer | Server[Any]) -> AsyncGenerator[str]:
     """The address of a server in this process."""
-    made = listener(0)
+    made = bound("127.0.0.1", 0)
     config = uvicorn.Config(server.streamable_http_app(), log_level="critical", timeout_graceful_shutdown=1)
     running = uvicorn.Server(config)
     running.capture_signals = nullcontext  # pyright: ignore[reportAttributeAccessIssue]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
 from signoff.server import listener
-from signoff.server.listener import bound, listener_for, stopped
+from signoff.server.listener import MOST_CONNECTIONS, bound, listener_for, stopped
 
 GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n"
@@ -71,6 +72,28 @@ async def test_more_clients_than_there_is_room_for_are_sent_away(monkeypatch: py
         for reader, writer in clients[:1]:
             writer.write(GET)
             assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+
+
+async def test_connections_without_a_request_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "MOST_CONNECTIONS", 4)
+    async with connected(4) as clients:
+        address = clients[0][1].get_extra_info("peername")
+        for reader, _ in clients[:2]:
+            assert await is_hung_up_on(reader), "the first that came"
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(GET)
+        assert b"got 0" in await reader.read(1000)
+        writer.close()
+
+
+def test_there_are_fewer_connections_than_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = [(256, 1024)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
+    monkeypatch.setattr(resource, "setrlimit", lambda _, wanted: limits.append(wanted))
+    assert listener_for(echo).config.limit_concurrency == 512
+    assert limits[-1] == (1024, 1024)
+    limits.append((256, 1_000_000))
+    assert listener_for(echo).config.limit_concurrency == MOST_CONNECTIONS < limits[-1][0]
 
 
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: here\r\n\r\n"

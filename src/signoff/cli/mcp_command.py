@@ -79,7 +79,7 @@ def proxy(
     from signoff.outside.mcp_servers import read_upstream
     from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
     from signoff.wiring.mcp_upstream import McpUpstream
-    from signoff.wiring.proxy_server import PATH, listener, serve_http, serve_stdio, token_in
+    from signoff.wiring.proxy_server import PATH, serve_http, serve_stdio, token_in
 
     if token_file is not None and http is None:
         raise click.UsageError("--token-file needs --http: standard input and output need no token.")
@@ -93,7 +93,9 @@ def proxy(
         if http is None:
             await serve_stdio(made)
             return
-        socket = listener(http)
+        from signoff.server.listener import bound
+
+        socket = bound("127.0.0.1", http)
         click.echo(f"signoff: http://127.0.0.1:{socket.getsockname()[1]}{PATH}", err=True)
         if token_file is None:
             click.echo(f"signoff: Authorization: Bearer {token}", err=True)

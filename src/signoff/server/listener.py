@@ -8,7 +8,7 @@ import http.client
 import json
 import socket
 from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import datetime
 from time import monotonic
 from typing import Any
@@ -24,22 +24,25 @@ GRACE = 3
 """Seconds that clients have to receive their responses when the server stops (graceful shutdown)."""
 BACKLOG = 512
 MOST_CONNECTIONS = 2_000
-"""Concurrent connections; more get 503."""
+"""Concurrent connections; more get 503, and those without a whole request are closed, the oldest first."""
 HEADERS_TAKE, BODY_TAKES = 10.0, 30.0
 """Timeouts in seconds for the headers and for the whole request. Then the connection is closed."""
 
 
 class HttpListener(uvicorn.Server):
-    """A server that is stopped by its caller, not by signals. It closes connections of slow clients."""
+    """A server that closes connections of slow clients, and of too many."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, *, signals: bool) -> None:
+        """`signals`: signals stop it; otherwise only its caller does."""
         super().__init__(config)
+        self._signals = signals
         self._waiting: dict[Any, tuple[object, float]] = {}
         """Connections without a complete request: the request before it, and since when."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        yield
+        with super().capture_signals() if self._signals else nullcontext():
+            yield
 
     async def on_tick(self, counter: int) -> bool:
         self._hang_up_on_slow(monotonic())
@@ -58,9 +61,31 @@ class HttpListener(uvicorn.Server):
             if now - waiting[found][1] >= (BODY_TAKES if has_head else HEADERS_TAKE):
                 found.transport.abort()
         self._waiting = waiting
+        most, there = self.config.limit_concurrency or MOST_CONNECTIONS, len(self.server_state.connections)
+        if there >= most:
+            for found in sorted(waiting, key=lambda one: waiting[one][1])[: there - most // 2]:
+                found.transport.abort()
 
 
-def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpListener:
+def _room() -> int:
+    """How many connections there may be. Raises this process's limit of open files where that is allowed."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return MOST_CONNECTIONS
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_CONNECTIONS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, soft // 2)
+
+
+def listener_for(
+    app: ASGIApp, *, tls: tuple[str, str] | None = None, lifespan: bool = False, signals: bool = False
+) -> HttpListener:
     """Return a server for this application. `tls`: files of a certificate and its key."""
     return HttpListener(
         uvicorn.Config(
@@ -70,13 +95,14 @@ def listener_for(app: ASGIApp, *, tls: tuple[str, str] | None = None) -> HttpLis
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            lifespan="off",
+            lifespan="on" if lifespan else "off",
             ws="none",
             timeout_graceful_shutdown=GRACE,
-            limit_concurrency=MOST_CONNECTIONS,
+            limit_concurrency=_room(),
             ssl_certfile=tls[0] if tls else None,
             ssl_keyfile=tls[1] if tls else None,
-        )
+        ),
+        signals=signals,
     )
 
 
@@ -95,7 +121,7 @@ def bound(host: str, port: int) -> socket.socket:
             raise
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise WrongUse(f"{host}:{port} is in use: {_who(host, port)}\n  Choose another port with --port") from error
+            raise WrongUse(f"{host}:{port} is in use: {_who(host, port)}\n  Choose another port") from error
         raise WrongUse(f"cannot listen at {host}:{port}: {error.strerror or error}") from error
     return made
 

@@ -204,43 +204,22 @@ async def serve_stdio(proxy: McpProxy) -> None:
         await proxy.close()
 
 
-def listener(port: int) -> socket.socket:
-    """Return a socket bound to 127.0.0.1; port 0 means any free port."""
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind(("127.0.0.1", port))
-    except OSError as error:
-        made.close()
-        raise WrongUse(f"cannot listen on port {port}: {error.strerror}") from error
-    return made
-
-
 async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
     """Serve clients over HTTP that know the token, until a signal ends it. DNS rebinding protection is on."""
     server = proxy_server(proxy)
     _quiet()
-    import uvicorn
     from mcp.server.transport_security import TransportSecuritySettings
 
-    from signoff.server.sound_framing import SoundFraming
+    from signoff.server.listener import listener_for
 
     names = [f"{host}:{made.getsockname()[1]}" for host in ("127.0.0.1", "localhost")]
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=True, allowed_hosts=names, allowed_origins=[f"http://{one}" for one in names]
     )
     app = server.streamable_http_app(streamable_http_path=PATH, transport_security=security)
-    config = uvicorn.Config(
-        SoundFraming(TokenGuard(BodyLimit(StrictBodies(app, most=MOST_SENT)), token)),
-        http="h11",
-        log_level="critical",
-        access_log=False,
-        timeout_graceful_shutdown=3,
-        lifespan="on",
-        ws="none",
-    )
+    guarded = TokenGuard(BodyLimit(StrictBodies(app, most=MOST_SENT)), token)
     try:
-        await uvicorn.Server(config).serve(sockets=[made])
+        await listener_for(guarded, lifespan=True, signals=True).serve(sockets=[made])
     finally:
         await proxy.close()
 
@@ -321,5 +300,5 @@ def _kept_token(file: str) -> str:
 
 def _quiet() -> None:
     """Silence the libraries: their logs would hold unescaped texts of servers and clients."""
-    for name in ("mcp", "fastmcp", "httpx2", "httpx"):
+    for name in ("mcp", "fastmcp", "httpx2", "httpx", "uvicorn"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
