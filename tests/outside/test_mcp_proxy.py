@@ -599,6 +599,46 @@ desk.run("stdio")
 """
 
 
+UNREADABLE = {
+    "number": '"result": {"content": [], "structuredContent": {"x": ' + "9" * 6_000 + "}}",
+    "list": '"result": [1, 2]',
+    "error": '"error": {"code": "x", "message": "m"}',
+}
+ODD_SERVER = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    told = lambda text: print('{"jsonrpc": "2.0", "id": %d, %s}' % (asked["id"], text), flush=True)
+    match asked["method"]:
+        case "initialize":
+            version = asked["params"]["protocolVersion"]
+            told('"result": {"protocolVersion": "%s", "capabilities": {"tools": {}},'
+                 ' "serverInfo": {"name": "odd", "version": "1"}}' % version)
+        case "tools/list":
+            told('"result": {"tools": [{"name": "read", "inputSchema": {"type": "object"}}]}')
+        case "tools/call":
+            print("some line by the way", flush=True)
+            told(asked["params"]["arguments"]["say"])
+        case _ if "id" in asked:
+            told('"error": {"code": -32601, "message": "no"}')
+"""
+
+
+@pytest.mark.parametrize("said", UNREADABLE.values(), ids=UNREADABLE)
+async def test_an_answer_that_cannot_be_read_leaves_nobody_waiting(desk: Desk, said: str) -> None:
+    (desk.directory / "odd.py").write_text(ODD_SERVER)
+    server = UpstreamServer(name="desk", command=(sys.executable, str(desk.directory / "odd.py")))
+    upstream = McpUpstream(server, str(desk.directory))
+    proxy = McpProxy([upstream], ProxyOptions(project=str(desk.directory), store=f"sqlite:{desk.directory}/store.db"))
+    async with Client(proxy_server(proxy), mode="legacy") as client:
+        fine = await client.call_tool("read", {"say": '"result": {"content": [{"type": "text", "text": "fine"}]}'})
+        assert text_of(fine) == "fine"
+        told = text_of(await client.call_tool("read", {"say": said}))
+        assert "its answer cannot be read" in told and "It is unknown whether the call happened" in told
+        assert text_of(await client.call_tool("read", {"say": '"result": {"content": []}'})) == ""
+    await proxy.close()
+
+
 async def test_a_call_of_too_much_is_refused_and_nobody_is_asked(desk: Desk) -> None:
     async with desk.proxied() as client:
         many = await client.call_tool("note", {"text": "a", "parts": [1] * MOST_PARTS})

@@ -16,11 +16,13 @@ from signoff.core.visible_text import visible
 from signoff.errors import MissingExtra
 from signoff.outside.mcp_servers import UpstreamServer
 from signoff.wiring.mcp_notices import LONGEST_URI, PASSED, ChangeNotice, LatestProgress, LogMessage, Notice, bounded
+from signoff.wiring.strict_messages import id_of
 
 if TYPE_CHECKING:
     import httpx2
     import mcp_types
     from mcp.client.client import Client
+    from pydantic import ValidationError
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -50,6 +52,10 @@ class UpstreamGone(Exception):
 
 class UpstreamRefusal(Exception):
     """A server behind the proxy answered with a protocol error, so it did not do what was asked."""
+
+
+class _Unreadable(Exception):
+    """A server sent an answer that the library cannot read, so nobody knows which request it answers."""
 
 
 class _Silence(Exception):
@@ -232,6 +238,7 @@ class McpUpstream:
     async def _hear(self, message: object) -> None:
         """Take what the server says unasked. It is called for each message, and must not wait."""
         import mcp_types as types
+        from pydantic import ValidationError
 
         match message:
             case types.ToolListChangedNotification():
@@ -245,6 +252,8 @@ class McpUpstream:
             case types.LoggingMessageNotification():
                 told = LogMessage(message.params.level, message.params.data, message.params.logger)
                 self.on_notice(bounded(told, self.server.secrets))
+            case ValidationError() if self._link is not None and _is_answer(message):
+                self._link.fail(_Unreadable("its answer cannot be read"))
             case _:
                 pass
 
@@ -347,9 +356,10 @@ class McpUpstream:
         return safe_beginning(text, longest=LONGEST_ERROR, secrets=self.server.secrets)
 
     def _broken(self, error: Exception) -> str:
-        return (
-            f"the MCP server {self.server.name} closed the connection: {self._hidden(_inner(error))}{self._log.told()}"
-        )
+        why = f"{self._hidden(_inner(error))}{self._log.told()}"
+        if isinstance(error, _Unreadable):
+            return f"the connection to the MCP server {self.server.name} was closed: {why}"
+        return f"the MCP server {self.server.name} closed the connection: {why}"
 
     def _not_there(self, error: Exception) -> str:
         why = f"{self._hidden(_inner(error))}{self._log.told()}"
@@ -368,7 +378,13 @@ class _Link:
         self._beside = beside
         self._ready = asyncio.Event()
         self._over = asyncio.Event()
+        self._error: Exception | None = None
         self._task: asyncio.Task[None] | None = None
+
+    def fail(self, error: Exception) -> None:
+        """End it with an error, for everybody who waits for an answer."""
+        self._error = error
+        self._over.set()
 
     async def open(self) -> None:
         self._task = asyncio.create_task(self._hold())
@@ -391,6 +407,8 @@ class _Link:
         asking = asyncio.ensure_future(work(self._client))
         try:
             await asyncio.wait([asking, self._task], return_when=asyncio.FIRST_COMPLETED)
+            if self._error is not None:
+                raise self._error from (asking.exception() if asking.done() else None)
             if asking.done():
                 return asking.result()
             self._task.result()
@@ -433,6 +451,15 @@ async def _with(web: httpx2.AsyncClient, transport: AbstractAsyncContextManager[
 
 def _unheard(notice: Notice) -> None:
     """Discard what a server says unasked, where nobody is told."""
+
+
+def _is_answer(error: ValidationError) -> bool:
+    """Whether what cannot be read was meant as an answer, and is no line that a program prints by the way."""
+    sent: object = error.errors(include_url=False)[0]["input"]
+    text = sent if isinstance(sent, str) else sent.decode(errors="replace") if isinstance(sent, bytes) else ""
+    if isinstance(sent, dict):
+        return "jsonrpc" in sent and "id" in sent and "method" not in sent
+    return '"jsonrpc"' in text and '"method"' not in text and id_of(text) is not None
 
 
 def _is_modern(client: Client) -> bool:
