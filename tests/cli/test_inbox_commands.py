@@ -73,6 +73,7 @@ def test_for_programs(desk: Desk) -> None:
             "worker": "triage",
             "run": "",
             "task": None,
+            "session": None,
             "loosened": [],
             "needs": "2 people with the role ops",
             "questions": 0,

@@ -17,7 +17,7 @@ from tests.tables import table
 
 from signoff.broker.journal import Journal
 from signoff.core.call import Call
-from signoff.core.card import card_for, safe_summary
+from signoff.core.card import card_for, origin_of, safe_summary
 from signoff.core.credential import secret_name, target_name
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import grant_for
@@ -184,8 +184,10 @@ def test_a_credential_of_signoff_is_masked_everywhere(own: str) -> None:
     assert restore(redacted.args, args, redacted) == args
     request = ApprovalRequest(
         id="1", tool_call_id="1", tool_name=f"run_{own}", args=args, metadata={"summary": f"run {own}"},
-        summary=f"run {own}", call=Call(tool=f"run_{own}", args=args), context=RequestContext(prompt=own, words=own),
+        summary=f"run {own}", call=Call(tool=f"run_{own}", args=args),
+        context=RequestContext(prompt=own, words=own, session=own, directory=f"/tmp/{own}"),
     )  # fmt: skip
+    assert own not in str(origin_of(request))
     assert own not in str(card_for(request)) and own not in safe_summary(request)
     assert own not in str(card_for(request.changed_to(metadata={}, summary="")))
     assert own not in str(request_data(request, card_for(request), "", ()) | {"schema": None})

@@ -33,7 +33,7 @@ EVIL = "[docs](https://evil)\n```\n@everyone <@1> **Approved by ana**\n```diff\n
 # All that a message says in its own words, line by line; \0 stands for code.
 _AT = r"<t:\d+(:[TR])?>"
 _LABEL = (
-    r"By|From|Task|The model says|Before|What the tool says|"
+    r"By|From|Session|Task|The model says|Before|What the tool says|"
     r"Why|Reason|Rule|Note|Comment|Message|Asked again:|Not evaluated:|Look twice:|Masked:|Needs|"
     r"Not accepted before:|Result|Error|What it would do|"
     r"What would change:|Nothing would change|Argument|No arguments|[\d,]+ arguments|\(no name\)"

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 
 Turn = Mapping[str, Any]
-"""`{"say": text}` or `{"calls": [(tool, input), …]}`; a text as input is one that is no JSON, as of `apply_patch`."""
+"""`{"say": text}`, `{"calls": [(tool, input), …]}` or both; a text as input is no JSON, as that of `apply_patch`."""
 Script = Sequence[Turn | Callable[[list[str]], Turn]]
 """Turns, or what makes one of what the model was told about its calls so far."""
 Body = Mapping[str, Any]
@@ -120,6 +120,11 @@ def _events(events: Sequence[tuple[str, Any]]) -> tuple[bytes, str]:
     return "".join(lines).encode(), "text/event-stream"
 
 
+def _said(turn: Turn) -> Iterator[str]:
+    if "say" in turn:
+        yield turn["say"]
+
+
 def _calls(turn: Turn, number: int) -> Iterator[tuple[str, str, Any]]:
     for at, (name, given) in enumerate(turn.get("calls", ())):
         yield f"call_{number:03}_{at}", name, given
@@ -145,18 +150,20 @@ class Messages:
                     yield block["tool_use_id"], _text(block.get("content", ""))
 
     def reply(self, body: Body, turn: Turn, number: int) -> tuple[bytes, str]:
+        content: list[dict[str, Any]] = [
+            *({"type": "text", "text": text} for text in _said(turn)),
+            *(
+                {"type": "tool_use", "id": made, "name": name, "input": given}
+                for made, name, given in _calls(turn, number)
+            ),
+        ]
         whole = {
             "id": f"msg_{number}",
             "type": "message",
             "role": "assistant",
             "model": "stand-in",
-            "content": [{"type": "text", "text": turn["say"]}]
-            if "say" in turn
-            else [
-                {"type": "tool_use", "id": made, "name": name, "input": given}
-                for made, name, given in _calls(turn, number)
-            ],
-            "stop_reason": "end_turn" if "say" in turn else "tool_use",
+            "content": content,
+            "stop_reason": "tool_use" if "calls" in turn else "end_turn",
             "stop_sequence": None,
             "usage": {"input_tokens": 1, "output_tokens": 1},
         }
@@ -165,7 +172,7 @@ class Messages:
         events: list[dict[str, Any]] = [
             {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}},
         ]
-        for at, block in enumerate(whole["content"]):
+        for at, block in enumerate(content):
             if block["type"] == "text":
                 start, delta = {**block, "text": ""}, {"type": "text_delta", "text": block["text"]}
             else:
@@ -211,9 +218,9 @@ class Responses:
         for one in items:
             if "::" in one["name"]:
                 one["namespace"], _, one["name"] = one["name"].partition("::")
-        if "say" in turn:
-            said = {"type": "output_text", "text": turn["say"]}
-            items = [{"type": "message", "role": "assistant", "id": f"m{number}", "content": [said]}]
+        for text in _said(turn):
+            said = {"type": "output_text", "text": text}
+            items.insert(0, {"type": "message", "role": "assistant", "id": f"m{number}", "content": [said]})
         ended = {
             "id": f"r{number}",
             "usage": {
@@ -270,14 +277,13 @@ class GenerateContent:
                     yield answer.get("id") or f"{number}.{at}", json.dumps(answer["response"])
 
     def reply(self, body: Body, turn: Turn, number: int) -> tuple[bytes, str]:
-        parts = (
-            [{"text": turn["say"]}]
-            if "say" in turn
-            else [
+        parts = [
+            *({"text": text} for text in _said(turn)),
+            *(
                 {"functionCall": {"id": made, "name": name, "args": given}}
                 for made, name, given in _calls(turn, number)
-            ]
-        )
+            ),
+        ]
         whole = {
             "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}],
             "usageMetadata": {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2},

@@ -157,8 +157,8 @@ def session(
         made.api.close()
 
 
-def calls(*made: tuple[str, Any]) -> Turn:
-    return {"calls": list(made)}
+def calls(*made: tuple[str, Any], say: str = "") -> Turn:
+    return {"calls": list(made), **({"say": say} if say else {})}
 
 
 def _nothing(session: Session) -> None:

@@ -532,6 +532,30 @@ async def test_what_the_agent_says_is_on_the_card_as_a_claim(desk: AapDesk, agen
     assert secret not in repr(card)
 
 
+async def test_session_directory_and_task_of_an_agent_have_their_lines(desk: AapDesk, agent: Agent) -> None:
+    secret = "sk-ant-api03-" + "a1B2" * 24
+    told = {"session": "81f90007-6e4e", "directory": f"/w/{secret}", "task": f"Fix it with {secret}", "agents": ["a"]}
+    await agent.ask({**REFUND, "context": told})
+    request = await desk.only()
+    card = card_for(request)
+    assert card.session.startswith("81f90007-6e4e in /w/") and card.session.endswith(", as the agent says")
+    assert card.task.startswith("“Fix it with") and card.task.endswith("” (for ana)")
+    assert [one.text for one in card.details] == ['{"agents": ["a"]}']
+    assert secret not in repr(card)
+    assert request.root != told["directory"], "signoff does not go by it"
+
+
+async def test_what_is_no_text_or_too_long_for_a_line_stays_among_the_claims(desk: AapDesk, agent: Agent) -> None:
+    for number, told in enumerate(
+        ({"session": 7, "task": "x"}, {"task": "x"}, {"session": "s", "task": "long " * 100})
+    ):
+        arguments = {"order": f"A{number}", "amount": 40}
+        await agent.ask({**REFUND, "arguments": arguments, "context": told})
+        [request] = [one for one in await desk.broker.pending() if one.args == arguments]
+        [detail] = card_for(request).details
+        assert json.loads(detail.text) == {name: text for name, text in told.items() if text != "s"}
+
+
 async def test_a_name_is_no_identity(desk: AapDesk) -> None:
     desk.file.write_text(RULES + "  - allow: {tool: deploy, worker: release}\n")
     agent = await desk.instance("release")

@@ -26,6 +26,7 @@ ID, SECRET = "6c1f0a50-1a52-4a26-9f0b-6f2f0d0c7c11", "soi_for-tests"
 THERE = "policy: [{deny: Fetch, reason: not from here}, {allow: Look}]\n"
 HERE = "policy: [{deny: Drop, reason: never here}, {allow: {label: proc.exec, command: read-only}}]\n"
 ANA = Actor(name="ana")
+KEY = "sk-ant-api03-" + "Ab3dEf9h" * 12 + "AA"
 
 
 class Desk:
@@ -118,11 +119,24 @@ def test_policy_here_then_policy_there_then_their_people_once(desk: Desk, served
     assert desk.told("Look", {"at": "x"}, "t3")[1].startswith("allow")
 
     given = {"file_path": "a.txt", "content": "x"}
-    process = desk.begin("Write", given, "t4")
+    transcript = desk.home / "t.jsonl"
+    said_before = [{"type": "text", "text": f"I write it with {KEY}"}, {"type": "tool_use", "id": "t4"}]
+    lines = [
+        {"type": "user", "message": {"content": f"Do it with {KEY}"}},
+        {"type": "assistant", "message": {"id": "m", "content": said_before}},
+    ]
+    transcript.write_text("\n".join(map(json.dumps, lines)))
+    process = desk.begin("Write", given, "t4", transcript_path=str(transcript))
     request = desk.answer(approved=True)
+    context = request.context
+    assert (context.session, context.directory, context.is_claimed) == ("s1", str(desk.project), True)
+    assert context.words.startswith("I write it with") and context.prompt.startswith("Do it with")
+    assert KEY not in repr(request), "it is masked before it is sent"
     assert request.tool_name == "Write" and dict(request.args) == given and "coder" in str(request.call.worker)
     assert desk.ended(process)[1].startswith("allow")
-    assert desk.told("Write", given, "t4")[1].startswith("deny"), "an approval is spent once"
+    again = desk.told("Write", given, "t4", transcript_path=str(transcript))
+    assert again[1].startswith("deny"), "an approval is spent once"
+    assert "nobody answered" in desk.told("Write", given, "t4", limit=8)[1], "told otherwise, it is another request"
     assert desk.at(lambda broker: broker.get(request.id)).state is State.CLAIMED
     (desk.project / "sub").mkdir()  # the call has moved the agent
     after: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ def hostile(name: str) -> str:
 
 FIELDS = (
     "tool worker toolset arg value key reason rule error message requester prompt words past changed problem preview "
-    "detail note role title"
+    "detail note role title session directory"
 ).split()
 
 
@@ -97,6 +98,8 @@ async def ask_hostile(desk: WebDesk, **fields: Any) -> ApprovalRequest:
             prompt=hostile("prompt"),
             words=hostile("words"),
             recent=(PastCall(summary=hostile("past"), outcome="success"),),
+            session=hostile("session"),
+            directory=hostile("directory"),
         ),
         **fields,
     )
@@ -323,6 +326,31 @@ def test_the_list_is_grouped_by_run_and_drawn_in_parts() -> None:
         seen += [one.attributes["data-row"] for one in part.all("a", class_="row")]
         after = next(one.attributes["data-next"] for one in part.elements if "data-next" in one.attributes)
     assert len(seen) == len(set(seen)) == 250
+
+
+def test_calls_of_coding_agents_are_grouped_by_session() -> None:
+    desk = WebDesk()
+
+    numbers = count()
+
+    async def ask(session: str, directory: str) -> None:
+        context = RequestContext(session=session, directory=directory, prompt="Fix it", words="so that it works")
+        call = Call(tool="Bash", args={"command": "make"}, worker=("claude-code",), call_id=str(next(numbers)))
+        made = ApprovalRequest(
+            tool_call_id=call.call_id, tool_name="Bash", args=call.args, call=call, context=context, requester="ana"
+        )
+        await desk.office.broker.open([made])
+
+    first, second = "81f90007-6e4e-4231-8056-13af86f687e4", "81f90007-6e4e-4231-8056-13af86f687e5"
+    for session, directory in ((first, "/w/shop"), (second, "/w/api"), (first, "/w/shop")):
+        desk.do(ask(session, directory))
+    page = desk.get("/")
+    headings = [one.attributes["data-run"] for one in page.all("section", class_="group")]
+    assert len(headings) == len(set(headings)) == 2
+    for text in ("…86f687e4 in /w/shop", "…86f687e5 in /w/api", "“Fix it” (for ana)"):
+        assert text in page.words
+    card = desk.get(page.all("a", class_="row")[0].attributes["href"])
+    assert f"{first} in /w/shop" in card.words and "so that it works" in card.words
 
 
 def test_nothing_waiting_teaches_how_to_begin() -> None:

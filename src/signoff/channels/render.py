@@ -304,7 +304,8 @@ def _draw_preview(frame: _Frame, preview: Preview, cut: Cut) -> None:
 
 def _draw_context(frame: _Frame, card: Card) -> None:
     """Draw how the run came to the call. What the model says is quoted: it is a claim."""
-    facts = [("task", card.task, ""), ("model says", f"“{card.claim}”" if card.claim else "", "")]
+    facts = [("session", card.session, ""), ("task", card.task, "")]
+    facts += [("model says", f"“{card.claim}”" if card.claim else "", "")]
     facts += [("before", past, "") for past in card.recent]
     if told := [fact for fact in facts if fact[1]]:
         frame.rule(frame.look.edges.middle, "context")

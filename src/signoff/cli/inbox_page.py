@@ -82,6 +82,8 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
         return
     if item.run:
         yield clip(f"{_INDENT}run {safe(item.run)}" + (f": {item.task}" if item.task else ""), width)
+    elif item.session:
+        yield clip(f"{_INDENT}session {item.session}" + (f": {item.task}" if item.task else ""), width)
     yield from loosened_lines(item.loosened, width, _INDENT)
     if not is_unknown:
         for line in fold(_INDENT + " · ".join(_facts(item, at)), width, _INDENT):

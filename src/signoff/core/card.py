@@ -117,7 +117,9 @@ class Card:
     why: str = ""
     """Why signoff asks, as a sentence."""
     task: str = ""
-    """The prompt of the run, and for whom it runs."""
+    """The prompt of the run, and for whom it runs. In quotes if an agent in another program tells it."""
+    session: str = ""
+    """The session of an agent in another program, and the directory it makes the call in."""
     claim: str = ""
     """What the model said when it made the call. Nothing checks it."""
     recent: tuple[str, ...] = ()
@@ -229,7 +231,8 @@ def card_for(
         toolset=writer.line((call.toolset if call else None) or ""),
         loosened=tuple(map(writer.line, request.context.loosened.texts)),
         why=why,
-        task=writer.line(_task(request), "the task"),
+        task=writer.line(task_of(request), "the task"),
+        session=writer.line(request.context.session_text(), "the session"),
         claim=writer.line(_line(request.context.words, _LONGEST_CLAIM), "the model's words"),
         recent=tuple(writer.line(_past(one), "an earlier call") for one in request.context.recent),
         comments=tuple(writer.comments()),
@@ -320,6 +323,7 @@ class _Writer:
                 *shown_texts,
                 context.prompt,
                 context.words,
+                context.session_text(),
                 request.effective_args,
                 *(one.text for one in request.comments),
             ),
@@ -445,11 +449,21 @@ def _why(request: ApprovalRequest) -> str:
     return said if isinstance(said, str) and said.strip() else "the tool asks for approval"
 
 
-def _task(request: ApprovalRequest) -> str:
+def task_of(request: ApprovalRequest) -> str:
+    """Return the prompt that led to a call, and for whom it is made. Not safe to show yet."""
     task = _line(request.context.prompt, _LONGEST_TASK)
+    if task and request.context.session:
+        task = f"“{task}”"
     if request.requester:
         return f"{task} (for {request.requester})" if task else f"for {request.requester}"
     return task
+
+
+def origin_of(request: ApprovalRequest) -> tuple[str, str]:
+    """Return the session of a request in short, and its task, safe to show in a list: runs have both of their own."""
+    redactor = Redactor(request.secrets, avoid=(request.context.session_text(), request.context.prompt))
+    session, task = request.context.session_text(short=True), task_of(request)
+    return redactor.visible(redactor.text(session)), redactor.visible(redactor.text(task))
 
 
 def _past(call: PastCall) -> str:

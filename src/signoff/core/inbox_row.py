@@ -103,6 +103,8 @@ class Item:
     escalated: bool = False
     task: str = ""
     """The prompt of its run, and for whom it runs; safe to show."""
+    session: str = ""
+    """The session of an agent in another program, and its directory, in short; safe to show."""
     needs: str = ""
     """Who must approve and who has, in words; safe to show. Empty if anyone may answer."""
     then: str = ""

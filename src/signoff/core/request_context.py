@@ -8,6 +8,8 @@ from signoff.core.loosening import NOT_LOOSENED, Loosened
 
 LONGEST_PROMPT = 1_000
 LONGEST_WORDS = 2_000
+LONGEST_SESSION = 200
+_SHORT, _LONGEST_SHORT = 8, 16
 MOST_CALLS = 3
 MOST_ANSWERS = 100
 """Answers of a kind are counted up to this number; there may be more."""
@@ -67,6 +69,24 @@ class RequestContext:
     """How people answered similar calls before."""
     loosened: Loosened = NOT_LOOSENED
     """How the run was loosened."""
+    session: str = ""
+    """The id of the session, if an agent in another program makes the call."""
+    directory: str = ""
+    """The directory that it makes the call in."""
+    is_claimed: bool = False
+    """Whether session and directory are only what that agent says, and signoff does not go by them."""
+
+    def session_text(self, *, short: bool = False) -> str:
+        """Return the session and its directory on one line, not safe to show yet; empty without a session.
+
+        With `short` only the end of a long id, for a list: ids that begin with a time begin alike.
+        """
+        if not self.session:
+            return ""
+        is_cut = short and len(self.session) > _LONGEST_SHORT
+        told = f"…{self.session[-_SHORT:]}" if is_cut else self.session
+        told += f" in {self.directory}" if self.directory else ""
+        return f"{told}, as the agent says" if self.is_claimed and not short else told
 
 
 NO_CONTEXT = RequestContext()

@@ -16,13 +16,16 @@ from signoff.core.call import Call
 from signoff.core.event import CallStep
 from signoff.core.grant import Grant, places_of
 from signoff.core.request import ApprovalRequest
+from signoff.core.request_context import RequestContext, shortened
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.gate.course import Ask, Because, OnRecord, Refusal, Refuse, Run, course
 from signoff.gate.record_facts import recalled_by, why_void
+from signoff.outside.background import Background
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
 
+_LONGEST_DIRECTORY = 1_000
 _ANYWHERE = "/another machine"
 """Stands for where a path on another machine leads: into no directory that a rule names."""
 _SECRET = f"{_ANYWHERE}/.ssh/id_rsa"
@@ -35,8 +38,15 @@ class ClientCall(OutsideCall):
 
     claims: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What else the program says, by name. It is shown as a claim, and decides nothing."""
+    claimed_directory: str = ""
+    """Where the program says that it makes the call."""
     is_here: bool = False
     """Whether it runs on this machine, in `directory`, so that its paths are those that policy resolves."""
+
+    def context(self, background: Background) -> RequestContext:
+        """See `OutsideCall.context`."""
+        told = OutsideCall.context(self, background)
+        return replace(told, directory=shortened(self.claimed_directory, _LONGEST_DIRECTORY), is_claimed=True)
 
     def read(self, policy: Layers, args: Mapping[str, Any] | None = None) -> Call:
         """See `OutsideCall.read`. The conversation is left out."""

@@ -12,8 +12,9 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 if TYPE_CHECKING:
@@ -148,6 +149,12 @@ class CodingAgent:
             inner=_text(event, "agent_type", "") or _text(event, "agent_id", ""),
             server=_server(event),
         )
+        if moment is not HookMoment.AFTER:
+            from signoff.outside.transcripts import background
+
+            call = replace(
+                call, shown_session=_text(event, "session_id"), background=partial(background, self.name, event)
+            )
         error = beginning(event.get("error", "it failed")) if name.endswith("Failure") else None
         preview = beginning(event.get("tool_response", ""))
         return HookEvent(moment=moment, name=name, call=call, error=error, preview=preview)

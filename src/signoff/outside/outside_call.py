@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from signoff.core.call import Call
+from signoff.core.request_context import LONGEST_SESSION, RequestContext, shortened
 from signoff.gate.likeness import directory_name
 from signoff.links import looked_up
+from signoff.outside.background import Background, ReadsBackground, no_background
 from signoff.policy.layers import Layers
 
 ReadsArguments = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -38,10 +40,10 @@ class OutsideCall:
     directory: str
     """Base directory for relative paths."""
     labels: frozenset[str] = frozenset()
-    prompt: str = ""
-    """The prompt of the agent."""
-    words: str = ""
-    """What its model said about the call."""
+    shown_session: str = ""
+    """The id of the session as its user knows it, if a card shows it."""
+    background: ReadsBackground = no_background
+    """Reads what led to the call, for the people who are asked."""
     toolset: str | None = None
     """The MCP server of the tool, if it has one."""
     claimed: frozenset[str] = frozenset()
@@ -66,6 +68,15 @@ class OutsideCall:
     def token(self) -> str:
         """What its claim is recognised by."""
         return self.attempt or self.call_id
+
+    def context(self, background: Background) -> RequestContext:
+        """Return what people are shown of where the call comes from."""
+        return RequestContext(
+            prompt=background.prompt,
+            words=background.words,
+            session=shortened(self.shown_session, LONGEST_SESSION),
+            directory=self.directory if self.shown_session else "",
+        )
 
     @property
     def key(self) -> str:

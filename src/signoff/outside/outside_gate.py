@@ -26,7 +26,7 @@ from signoff.core.grant import Grant, places_of
 from signoff.core.lifecycle import OPEN
 from signoff.core.mode import ApprovalMode
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.request_context import LONGEST_PROMPT, LONGEST_WORDS, RequestContext, shortened
+from signoff.core.request_context import RequestContext
 from signoff.core.request_status import approval_text, settled_text
 from signoff.core.run import Process
 from signoff.core.summary import summary_of
@@ -51,6 +51,7 @@ from signoff.gate.likeness import read_for_memory, with_likeness
 from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, stands_for, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, decided_by, decided_why
 from signoff.large_work import done
+from signoff.outside.background import read_background
 from signoff.outside.outside_call import OutsideCall, shape_of
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers
@@ -315,9 +316,12 @@ class OutsideGate:
     async def _question(self, outside: OutsideCall, seen: _Pass, why: Because) -> ApprovalRequest:
         changed = (*await self._why_again(seen, why), *filter(None, (outside.doubt,)))
         what = f"writing the question about a call of {outside.caller}"
-        return await done(what, outside.args, lambda: self._written(outside, seen, changed))
+        context = outside.context(await read_background(outside.background, self.broker.clock))
+        return await done(what, outside.args, lambda: self._written(outside, seen, changed, context))
 
-    def _written(self, outside: OutsideCall, seen: _Pass, changed: tuple[str, ...]) -> ApprovalRequest:
+    def _written(
+        self, outside: OutsideCall, seen: _Pass, changed: tuple[str, ...], context: RequestContext
+    ) -> ApprovalRequest:
         call = seen.call
         request = ApprovalRequest(
             id=new_id(),
@@ -330,9 +334,7 @@ class OutsideGate:
             verdict=seen.verdict,
             policy_revision=self.policy.revision,
             schema=outside.schema if outside.schema is not None else shape_of(call.args),
-            context=RequestContext(
-                prompt=shortened(outside.prompt, LONGEST_PROMPT), words=shortened(outside.words, LONGEST_WORDS)
-            ),
+            context=context,
             changed=changed,
             stands_for=stands_for(call, seen.on_record),
             requester=self.requester,

@@ -6,7 +6,7 @@ not run. Local policy decides once more after its answer, and the approval is co
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,8 +16,11 @@ from typing import Any, TypeVar
 from signoff.broker.wall_clock import pause_for
 from signoff.core.aap import AapStatus
 from signoff.core.canonical import digest
+from signoff.core.redact import redact_text
+from signoff.core.request_context import RequestContext
 from signoff.errors import ServerFailed
 from signoff.outside.aap_client import AapClient, AapReply, ServerAway
+from signoff.outside.background import read_background
 from signoff.outside.consumed_calls import ConsumedCalls
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import TIMEOUT, CallPermission, OutsideGate
@@ -53,7 +56,9 @@ class ServerGate:
             return here
         # Monotonic: changes of the wall clock do not affect it.
         over = asyncio.ensure_future(pause_for(gate.broker.clock, self.patience))
-        submitting = asyncio.ensure_future(self.client.submit(self._key(outside), self._body(outside)))
+        context = outside.context(await read_background(outside.background, gate.broker.clock))
+        body = self._body(outside, context)
+        submitting = asyncio.ensure_future(self.client.submit(self._key(outside, body), body))
         answered: asyncio.Future[CallPermission] | None = None
         try:
             request = await asyncio.shield(submitting)
@@ -143,19 +148,27 @@ class ServerGate:
             reason = f"{reason}; {error}"
         return CallPermission(allowed=False, args=outside.args, by=TIMEOUT, reason=reason, request=request.id)
 
-    def _key(self, outside: OutsideCall) -> str:
-        """Return the idempotency key: the same only for the same call, session, arguments and directory."""
+    def _key(self, outside: OutsideCall, body: Mapping[str, Any]) -> str:
+        """Return the idempotency key: the same only for the same call, session, arguments, directory and background.
+
+        A server refuses a key that comes again with anything else.
+        """
         called = [outside.session, outside.call_id, outside.tool, dict(outside.args), outside.directory]
+        called += [body["context"].get("task", ""), body.get("agent_reasoning", "")]
         return f"hook-{digest(called)}"
 
-    def _body(self, outside: OutsideCall) -> dict[str, Any]:
-        context = {"directory": outside.directory, "agents": list(outside.agents), "session": outside.session}
+    def _body(self, outside: OutsideCall, context: RequestContext) -> dict[str, Any]:
+        told: dict[str, Any] = {"directory": outside.directory, "agents": list(outside.agents)}
+        told["session"] = context.session or outside.session
+        if context.prompt:
+            told["task"] = redact_text(context.prompt)
         if outside.doubt:
-            context["doubt"] = outside.doubt
+            told["doubt"] = outside.doubt
         return {
+            **({"agent_reasoning": redact_text(context.words)} if context.words else {}),
             "tool": outside.tool,
             "arguments": {**outside.args, **outside.reads(outside.args)},
             # A little less than is waited here, so that the server is the one to say that nobody answered.
             "timeout": f"{max(1, int(self.patience.total_seconds()) - 1)}s",
-            "context": context,
+            "context": told,
         }

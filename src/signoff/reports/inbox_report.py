@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from signoff.core.card import origin_of
 from signoff.core.comment import unanswered
 from signoff.core.halt import halt_in
 from signoff.core.inbox_row import agreed, needs_of
@@ -162,16 +163,19 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
 
 
 def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
-    """Return who must agree, what happens at the deadline, both as on the card, and the number of open questions."""
+    """Return where it comes from, who must agree, what happens at the deadline, as on the card, and open questions."""
     request = tx.requests.get(item.id)
     if request is None:
         return {}
+    told: dict[str, Any] = {}
+    if request.context.session:
+        told["session"], told["task"] = origin_of(request)
     said = tx.comments.of(item.id) if request.version else ()  # adding a comment changes the version
-    questions = len(unanswered(said)) if said else 0
+    told["questions"] = len(unanswered(said)) if said else 0
     if item.state is not State.PENDING:
-        return {"questions": questions}
+        return told
     then = visible(without_answer(request)) if request.deadline is not None else ""
-    return {"needs": visible(needs_of(request)), "then": then, "questions": questions}
+    return {**told, "needs": visible(needs_of(request)), "then": then}
 
 
 def _deliveries(
@@ -255,7 +259,7 @@ def page_from(data: Mapping[str, Any], told: Mapping[str, Any]) -> Page:
     deliveries: dict[str, Sequence[Delivery]] = {}
     for one in data["requests"]:
         fields: dict[str, Any] = {name: one[name] for name in _AS_TOLD}
-        fields |= {name: one[name] or "" for name in ("task", "needs", "then", "role", "assigned")}
+        fields |= {name: one[name] or "" for name in ("task", "session", "needs", "then", "role", "assigned")}
         items.append(
             Item(
                 **fields,
@@ -298,6 +302,7 @@ def item_data(item: Item) -> dict[str, Any]:
         "worker": item.worker,
         "run": item.run,
         "task": item.task or None,
+        "session": item.session or None,
         "loosened": list(item.loosened),
         "needs": item.needs or None,
         "questions": item.questions,

@@ -113,6 +113,7 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
         "not_by": sorted(request.requirement.not_by),
         "approvals": agreed(request) if card is not None else 0,
         "task": card.task if card is not None else None,
+        "session": card.session or None if card is not None else None,
         "model_says": card.claim if card is not None else None,
         "recent": list(card.recent) if card is not None else [],
         "answers_before": asdict(request.context.answers),

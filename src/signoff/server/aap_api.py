@@ -44,6 +44,7 @@ from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import Halted, StoreError, UnknownRequest, WrongFile, WrongUse
 from signoff.large_work import done
+from signoff.outside.background import Background
 from signoff.outside.client_gate import ClientCall, ClientQuestion, SecondLook
 from signoff.server.aap_wire import (
     LONGEST_NOTE,
@@ -353,8 +354,10 @@ class AapApi:
             tool=submission.tool,
             args=submission.arguments,
             directory=self.gates.directory,
-            words=submission.reasoning,
+            shown_session=submission.session,
+            background=lambda: Background(prompt=submission.task, words=submission.reasoning),
             claims=submission.claims,
+            claimed_directory=submission.directory,
             is_here=instance.is_here,
         )
 

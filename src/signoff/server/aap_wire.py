@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from signoff.core.aap import LONGEST_NAME, AapInstance, AapRequest, name_problem
 from signoff.core.access import AccessKey
+from signoff.core.request_context import LONGEST_SESSION
 from signoff.core.strict_json import MOST_LEVELS, TooManyParts, is_deeper, read_object
 from signoff.core.visible_text import visible
 
@@ -66,9 +67,30 @@ class AapSubmission:
     digest: str
 
     @property
+    def session(self) -> str:
+        """The session that the agent says it is in, as hooks of coding agents do."""
+        return self._told("session")
+
+    @property
+    def directory(self) -> str:
+        """The directory that the agent says it is in."""
+        return self._told("directory") if self.session else ""
+
+    @property
+    def task(self) -> str:
+        """The prompt that the agent says it got."""
+        return self._told("task") if self.session else ""
+
+    def _told(self, name: str) -> str:
+        return found if isinstance(found := self.context.get(name), str) else ""
+
+    @property
     def claims(self) -> dict[str, Any]:
-        """What the agent claims besides the call, by labels for people."""
-        told = {"server, as the agent says": self.server, "context, as the agent says": dict(self.context)}
+        """What the agent claims besides the call, by labels for people. What has a line of its own is left out."""
+        lines = {"session": self.session, "directory": self.directory, "task": self.task}
+        whole = {name for name, text in lines.items() if 0 < len(text) <= LONGEST_SESSION}
+        context = {name: value for name, value in self.context.items() if name not in whole}
+        told = {"server, as the agent says": self.server, "context, as the agent says": context}
         return {name: value for name, value in told.items() if value}
 
 

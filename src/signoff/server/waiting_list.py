@@ -59,6 +59,8 @@ class RunGroup:
     """Its id; empty for requests without a saved run."""
     task: str
     worker: str
+    session: str
+    """The session of an agent in another program, and its directory."""
     rows: tuple[ListRow, ...]
 
 
@@ -131,18 +133,20 @@ def _still_open(tx: Transaction, request_id: str) -> Item | None:
 
 
 def _groups(items: Sequence[Item], others: frozenset[str]) -> list[RunGroup]:
-    """Group by run, in the order of the oldest request; requests without a run are grouped by worker."""
-    by_run: dict[tuple[str, str], list[Item]] = {}
+    """Group by run, in the order of the oldest request; requests without a run by worker, and by session and task."""
+    by_run: dict[tuple[str, ...], list[Item]] = {}
     for item in items:
-        by_run.setdefault((item.run, "" if item.run else item.worker), []).append(item)
+        key = (item.run,) if item.run else ("", item.worker, item.session, item.task if item.session else "")
+        by_run.setdefault(key, []).append(item)
     return [
         RunGroup(
             run=visible(run_id),
             task=next((one.task for one in inside if one.task), ""),
-            worker=visible(worker or inside[0].worker),
+            worker=visible(inside[0].worker),
+            session=inside[0].session,
             rows=tuple(_row(one, is_other=one.id in others) for one in inside),
         )
-        for (run_id, worker), inside in by_run.items()
+        for (run_id, *_), inside in by_run.items()
     ]
 
 

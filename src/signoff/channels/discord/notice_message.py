@@ -97,7 +97,7 @@ def parts_of(card: Card) -> Iterator[MessagePart]:
         yield MessagePart(name=detail.name, label="**(no name)**", text=detail.text)
     if card.preview is not None:
         yield _preview(card.preview)
-    yield from _facts(("**Task**", card.task), ("**The model says**", card.claim))
+    yield from _facts(("**Session**", card.session), ("**Task**", card.task), ("**The model says**", card.claim))
     yield from _facts(*(("**Before**", past) for past in card.recent))
     yield from _facts(*(("**Masked:**", text) for text in card.masked))
 
