@@ -243,7 +243,7 @@ async def test_a_request_ends_with_the_process_that_waits_for_it(broker: Broker,
     clock.advance(LEASE - SECOND)
     assert await broker.sweep() == [], "it sends heartbeats"
     clock.advance(SECOND)
-    with pytest.raises(AlreadySettled, match="the client is gone"):  # nobody has swept yet
+    with pytest.raises(AlreadySettled, match="nobody waits for it any more"):  # nobody has swept yet
         await broker.answer(request, YES, by=ANA)
     [withdrawn] = await broker.sweep()
     assert (withdrawn.id, withdrawn.state) == (request, State.CANCELLED)
@@ -256,7 +256,7 @@ async def test_an_approval_that_nobody_waits_for_is_withdrawn(broker: Broker, cl
     clock.advance(LEASE)
     [withdrawn] = await broker.sweep()
     assert withdrawn.state is State.CANCELLED
-    with pytest.raises(AlreadySettled, match="the client is gone"):
+    with pytest.raises(AlreadySettled, match="nobody waits for it any more"):
         await broker.claim(request)
 
 

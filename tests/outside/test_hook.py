@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,21 @@ def test_allowed_denied_and_what_comes_of_silence(agent: Agent) -> None:
     late = agent.decides("Bash", {"command": "make"}, "--limit", "8", number="t3")
     assert late["permissionDecision"] == "deny" and "nobody answered" in late["permissionDecisionReason"]
     assert agent.waits() == [], "what nobody waits for any longer is withdrawn"
+
+
+def test_people_are_told_how_long_the_agent_waits(agent: Agent) -> None:
+    with agent.begin(agent.event("Bash", {"command": "make"}), "--limit", "600") as process:
+        [request] = until(agent.waits, "the call is asked about")
+        span = datetime.fromisoformat(request["deadline"]) - datetime.fromisoformat(request["opened_at"])
+        assert timedelta(seconds=500) < span < timedelta(seconds=570) and request["then"] == "it is denied"
+        agent.signoff("deny", request["id"])
+        process.communicate(timeout=start.PATIENCE)
+    with agent.begin(agent.event("Write", {"file_path": "a"}, "t2"), "--limit", "3600") as process:
+        [request] = until(agent.waits, "the call is asked about")
+        span = datetime.fromisoformat(request["deadline"]) - datetime.fromisoformat(request["opened_at"])
+        assert span == timedelta(minutes=15), "a shorter time of the rule counts"
+        agent.signoff("deny", request["id"])
+        process.communicate(timeout=start.PATIENCE)
 
 
 @pytest.mark.parametrize(("word", "decision"), [("approve", "allow"), ("deny", "deny")])

@@ -18,7 +18,7 @@ from tests.server.serving import until
 
 from signoff.wiring import hook_launcher
 
-GONE = "the client is gone"
+GONE = "nobody waits for it any more"
 
 
 @pytest.fixture(params=["here", "resident"])

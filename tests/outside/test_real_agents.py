@@ -102,6 +102,19 @@ def test_denied_by_a_person_and_the_model_reads_why(real: Real, sits: Sits) -> N
     assert "refused by ana: not on a Friday" in told and not one.made()
 
 
+def test_the_card_says_which_session_asks_where_what_for_and_what_its_model_says(real: Real, sits: Sits) -> None:
+    words = "The file is missing, so I make it."
+    one = sits(calls(real.shell("cat known.txt"), say="I read first."), calls(real.shell("touch made.txt"), say=words))
+    process = one.begin(*free(real))
+    request = asked(one, process)
+    shown = json.loads(one.signoff("show", request["id"], "--json"))
+    assert (shown["task"], shown["model_says"]) == ("“DO IT” (for ana)", words)
+    session, _, directory = shown["session"].partition(" in ")
+    assert re.fullmatch(r"[0-9a-f-]{36}", session) and directory == str(one.directory)
+    one.signoff("deny", request["id"])
+    one.ended(process)
+
+
 def test_approved_with_other_arguments(real: Real, sits: Sits) -> None:
     one = sits(calls(real.shell("touch made.txt")))
     process = one.begin(*free(real))

@@ -50,6 +50,10 @@ def test_no_match_abstains_and_asks() -> None:
     one = policy({"allow": "read"}, {"allow": {"tool": "pay", "args": {"amount": 1}}}, {"allow": "fs.read"})
     assert one.judge_layer(call("tip")) is None
     assert one.judge(call("tip")).reason == "no rule names this tool"
+    by_label = policy({"allow": {"label": "fs.write", "path": {"inside": "."}}}, root="/w")
+    outside = call("Write", path="/tmp/a").changed(labels=frozenset({"fs.write"}))
+    assert by_label.judge(outside).reason == by_label.silence(outside).reason == "no rule matches this call"
+    assert by_label.judge(call("Write", path="/tmp/a")).reason == "no rule names this tool"
     assert one.judge(call("tip")).effect is Effect.ASK
     assert one.judge_layer(call("pay", amount=2)) is None
     assert one.judge(call("pay", amount=2)).reason == "no rule matches this call"

@@ -33,7 +33,7 @@ from signoff.core.aap import (
 )
 from signoff.core.access import AccessKey, AccessKind, Permission, digest_of
 from signoff.core.decision import ApprovalDecision
-from signoff.core.lifecycle import Cancelled, Claimed, remind_at
+from signoff.core.lifecycle import Cancelled, Claimed
 from signoff.core.people import ActorKind
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest, State
@@ -119,7 +119,7 @@ class BrokerAap:
                 if lease is not None:
                     opened = opened.changed_to(waiter=row.holder)
                 if is_deadline:
-                    opened = _until(opened, kept.deadline, now)
+                    opened = stored.ending(opened, kept.deadline, now)
                 kept = kept.changed(request=stored.ask(tx, ledger.journal, opened, now).id)
             tx.aap_requests.forget(now - KEPT)
             tx.aap_requests.put(kept)
@@ -500,12 +500,6 @@ def _key_of(tx: Transaction, instance: AapInstance, now: datetime) -> AccessKey:
     return AccessKey(
         id=instance.access, kind=AccessKind.INSTANCE, digest="", holder=instance.id, created_at=now, revoked_at=now
     )
-
-
-def _until(question: ApprovalRequest, deadline: datetime, now: datetime) -> ApprovalRequest:
-    """Return the question with this deadline, and its reminder set accordingly."""
-    remind = remind_at(question.requirement, deadline)
-    return question.changed_to(deadline=deadline, remind_at=remind if remind is not None and remind > now else None)
 
 
 def _decision(status: AapStatus, at: datetime, note: str = "") -> AapDecision:

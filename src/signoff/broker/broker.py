@@ -112,13 +112,14 @@ class Broker:
         policy: Policy | Layers | None = None,
         places: Mapping[str, str] = NOWHERE,
         waiter: Process | None = None,
+        until: datetime | None = None,
     ) -> list[ApprovalRequest]:
         """Store new requests, with the time, the deadline of their rule if it has one, and the progress of their runs.
 
         `policy` is what they were asked under. `places` say where people are asked, by the name of a channel that can
-        read it. `waiter` is the process without which nobody makes the calls, as in `wait_as`. A call is asked about
-        once: if a request about the same call exists and was not withdrawn, that one is returned, in whatever state it
-        is.
+        read it. `waiter` is the process without which nobody makes the calls, as in `wait_as`. `until` is their
+        deadline instead of that of their rule. A call is asked about once: if a request about the same call exists and
+        was not withdrawn, that one is returned, in whatever state it is.
         """
         ledger = self.ledger
 
@@ -131,6 +132,8 @@ class Broker:
             for request in requests:
                 refuse_over(tx, request.run)
                 fresh = stored.opened(ledger.journal, request, now)
+                if until is not None:
+                    fresh = stored.ending(fresh, until, now)
                 if waiter is not None:
                     tx.processes.put(seen(waiter, now))
                     fresh = fresh.changed_to(waiter=waiter.id)

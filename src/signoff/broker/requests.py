@@ -114,6 +114,12 @@ def opened(journal: Journal, request: ApprovalRequest, now: datetime) -> Approva
     )
 
 
+def ending(question: ApprovalRequest, deadline: datetime, now: datetime) -> ApprovalRequest:
+    """Return the question with this deadline, and its reminder set accordingly."""
+    remind = remind_at(question.requirement, deadline)
+    return question.changed_to(deadline=deadline, remind_at=remind if remind is not None and remind > now else None)
+
+
 def ask(
     tx: Transaction,
     journal: Journal,

@@ -17,12 +17,12 @@ from signoff.core.event import CallStep
 from signoff.core.grant import Grant, places_of
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import RequestContext, shortened
-from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
+from signoff.core.verdict import Effect, Verdict
 from signoff.gate.course import Ask, Because, OnRecord, Refusal, Refuse, Run, course
 from signoff.gate.record_facts import recalled_by, why_void
 from signoff.outside.background import Background
 from signoff.outside.outside_call import OutsideCall
-from signoff.outside.outside_gate import OutsideGate
+from signoff.outside.outside_gate import OutsideGate, within
 from signoff.policy.layers import Layers
 
 _LONGEST_DIRECTORY = 1_000
@@ -168,17 +168,3 @@ class ClientGate(OutsideGate):
         is_kept = anywhere.effect is Effect.ASK or self.policy.is_otherwise(anywhere)
         found = anywhere if is_kept else Verdict(effect=Effect.ASK)
         return replace(found, reason=f"{verdict.reason}, but its paths are those of another machine")
-
-
-def within(requirement: Requirement, window: timedelta) -> tuple[timedelta, bool]:
-    """Return how long a program with this `window` waits at most, and whether that is the request's deadline.
-
-    A timeout set by a program never makes a rule less strict. If the rule approves, parks or escalates at its own
-    deadline, only the rule's timeout counts, and the end of the window withdraws the request.
-    """
-    own = requirement.timeout
-    if own is None:
-        return window, True
-    if requirement.on_timeout is OnTimeout.DENY:
-        return min(window, own), window < own
-    return window, False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from signoff.broker import Broker, new_id
@@ -30,7 +30,7 @@ from signoff.core.request_context import RequestContext
 from signoff.core.request_status import approval_text, settled_text
 from signoff.core.run import Process
 from signoff.core.summary import summary_of
-from signoff.core.verdict import Effect, Verdict
+from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import AlreadySettled, AlreadySpent, CannotCanonicalise
 from signoff.gate.course import (
     Ask,
@@ -59,6 +59,7 @@ from signoff.ports import Transaction
 from signoff.processes import BEAT
 
 TIMEOUT = "timeout"
+_EARLIER = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +191,8 @@ class OutsideGate:
                 case Ask(why):
                     question = await self._question(outside, seen, why)
                     at_stake.append(question.id)
-                    [request] = await self.broker.open([question], policy=self.policy, waiter=waiter)
+                    ends = None if parks else self._deadline(seen.verdict.requirement, until)
+                    [request] = await self.broker.open([question], policy=self.policy, waiter=waiter, until=ends)
                     at_stake.append(request.id)
                     if (settled := await self._waited(request, until, waiter, asked)) is None:
                         return await self._out_of_time(outside, request, parks)
@@ -342,6 +344,17 @@ class OutsideGate:
             secrets=self.secrets,
         )
         return request.changed_to(title=safe_summary(request, secrets=self.secrets))
+
+    def _deadline(self, requirement: Requirement, until: datetime | None) -> datetime | None:
+        """Return the deadline of a request whose program waits until then; None if its rule has the one that counts.
+
+        It is a little earlier, so that the answer that nobody answered reaches the program.
+        """
+        if until is None:
+            return None
+        left = until - self.broker.clock.now()
+        window, is_deadline = within(requirement, left)
+        return until - min(_EARLIER, left / 4) if is_deadline and window > timedelta(0) else None
 
     async def _why_again(self, seen: _Pass, why: Because) -> tuple[str, ...]:
         """Return why people are asked although there was an answer. An approval that no longer fits is withdrawn."""
@@ -519,3 +532,17 @@ def _edited_before(seen: _Pass) -> Mapping[str, Any] | None:
     if request is None or request.made_with != seen.call.args_digest:
         return None
     return _args_of(request)
+
+
+def within(requirement: Requirement, window: timedelta) -> tuple[timedelta, bool]:
+    """Return how long a program with this `window` waits at most, and whether that is the request's deadline.
+
+    A timeout set by a program never makes a rule less strict. If the rule approves, parks or escalates at its own
+    deadline, only the rule's timeout counts, and the end of the window withdraws the request.
+    """
+    own = requirement.timeout
+    if own is None:
+        return window, True
+    if requirement.on_timeout is OnTimeout.DENY:
+        return min(window, own), window < own
+    return window, False

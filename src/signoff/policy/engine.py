@@ -76,9 +76,9 @@ class Policy:
             return self._with_claims(call) or self.silence(call)
         shelf = self._index.shelf(call.tool)
         if shelf.certain and not call.unreadable:
-            return shelf.answer or shelf.silence
+            return shelf.answer or shelf.silence(call)
         facts = Facts(call, self.root)
-        return _remarked(_weigh(shelf, facts) or shelf.silence, facts)
+        return _remarked(_weigh(shelf, facts) or shelf.silence(call), facts)
 
     def judge_layer(self, call: Call) -> Verdict | None:
         """Like `judge`, but return None if no rule matches: one layer of several then abstains."""
@@ -101,7 +101,7 @@ class Policy:
 
     def silence(self, call: Call) -> Verdict:
         """Return the verdict for a call that no rule matches."""
-        return self._index.shelf(call.tool).silence
+        return self._index.shelf(call.tool).silence(call)
 
     def nearly(self, call: Call) -> str:
         """Return the single thing that kept a rule from allowing the call, or "" if no rule came that close."""

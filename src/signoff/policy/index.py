@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from signoff.core.call import Call
 from signoff.core.verdict import Effect, Verdict
 from signoff.policy.call_paths import Facts
 from signoff.policy.glob import any_glob
-from signoff.policy.match import Condition, Links, Match, all_hold, links_of
+from signoff.policy.match import Condition, LabelCondition, Links, Match, all_hold, links_of
 from signoff.policy.match_result import MatchResult, Truth, any_holds
 from signoff.policy.rule import Rule
 
@@ -101,7 +102,7 @@ class Listed(Candidate):
         return answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shelf:
     """Everything that the policy can say about one tool."""
 
@@ -112,10 +113,16 @@ class Shelf:
     """Whether every call of the tool gets the same verdict."""
     answer: Verdict | None
     """That verdict. None if no rule applies to the tool."""
-    silence: Verdict
-    """The verdict if no rule matches."""
+    is_named: bool
+    """Whether a rule names the tool."""
+    labels: frozenset[str]
+    """The labels that rules name for tools like it."""
     links: frozenset[Links]
     """Which texts need their symlinks resolved for the rules."""
+
+    def silence(self, call: Call) -> Verdict:
+        """Return the verdict if no rule matches."""
+        return NOT_MATCHED if self.is_named or not self.labels.isdisjoint(call.labels) else NOT_NAMED
 
 
 class Index:
@@ -203,7 +210,10 @@ def _shelf(candidates: list[Candidate], named: bool, links: frozenset[Links]) ->
         others=others,
         certain=certain,
         answer=answer,
-        silence=NOT_MATCHED if named else NOT_NAMED,
+        is_named=named,
+        labels=frozenset[str]().union(
+            *(one.labels for one in _conditions(candidates) if isinstance(one, LabelCondition))
+        ),
         links=links,
     )
 
