@@ -262,7 +262,10 @@ def said(permission: CallPermission) -> str:
     if permission.allowed:
         return f"signoff: {permission.reason}" if permission.reason else "signoff: allowed"
     about = f" (request {permission.request})" if permission.request else ""
-    return f"signoff: refused by {permission.by}: {permission.reason}{about}. Do not try to get around it."
+    from signoff.outside.outside_gate import TIMEOUT
+
+    by = f" by {permission.by}" if permission.by != TIMEOUT else ""
+    return f"signoff: refused{by}: {permission.reason}{about}. Do not try to get around it."
 
 
 def said_of_edits(permission: CallPermission) -> str:
