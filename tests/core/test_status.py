@@ -102,7 +102,7 @@ def after(requirement: Requirement, *events: Event) -> ApprovalRequest:
             {"by": SILENCE, "at": LATER, "by_rule": True},
         ),
         (ANYONE, (Cancelled("its run ended"),), "cancelled", "cancelled", {"at": NOW}),
-        (ANYONE, (*APPROVED, Claimed("7")), "approved, and running now", "runs", CALLED),
+        (ANYONE, (*APPROVED, Claimed("7")), "approved and started, without an outcome yet", "runs", CALLED),
         (
             ANYONE,
             (*APPROVED, Claimed("7"), Succeeded(preview="ok")),

@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +135,29 @@ def test_the_agent_is_gone_while_a_call_waits(real: Real, sits: Sits) -> None:
     start.run([*start.SIGNOFF, "approve", request["id"]], cwd=one.directory, env=one.env, capture_output=True)
     assert not one.made()
     assert " ran " not in one.signoff("audit", "log")
+
+
+def test_the_shell_of_the_hook_is_killed(real: Real, sits: Sits) -> None:
+    """Nothing of signoff is left to refuse the call then: the documentation says so."""
+    one = sits(calls(real.shell("touch made.txt")))
+    process = one.begin(*free(real))
+    request = asked(one, process)
+    [shell] = shells_of(one)
+    os.kill(shell, signal.SIGKILL)
+    one.ended(process)
+    assert one.made()
+    assert one.waits() == [] and "cancelled" in one.signoff("show", request["id"]), "nobody is asked any more"
+
+
+def shells_of(one: Session) -> list[int]:
+    """The shells that run the project's hook."""
+    found: list[int] = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            line = (place / "cmdline").read_bytes()
+            if b"|| exit 2" in line and str(one.directory).encode() in line:
+                found.append(int(place.name))
+    return found
 
 
 def test_the_server_is_gone(real: Real, sits: Sits, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ STATUS_WORDS = {
     State.DENIED: StatusWords("denied", "denied"),
     State.EXPIRED: StatusWords("expired", "expired"),
     State.CANCELLED: StatusWords("cancelled", "cancelled"),
-    State.CLAIMED: StatusWords("approved, and running now", "runs"),
+    State.CLAIMED: StatusWords("approved and started, without an outcome yet", "runs"),
     State.SUCCEEDED: StatusWords("it ran", "ran"),
     State.FAILED: StatusWords("it ran and failed", "ran and failed"),
     State.UNKNOWN: StatusWords(
