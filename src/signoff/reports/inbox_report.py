@@ -157,7 +157,7 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
         of_run: dict[str, Any] = {}
         if item.run in known:
             of_run["task"], of_run["loosened"] = known[item.run]
-        return replace(item, **_standing(tx, item), **of_run)
+        return replace(item, **{**_standing(tx, item), **of_run})
 
     return [_sound(item, whole) for item in items]
 
