@@ -129,6 +129,7 @@ def test_headless_by_the_permission_tool_and_without_a_hook(sits: Sits, word: st
     config = json.dumps({"mcpServers": {"signoff": server}})
     process = session.begin("--permission-prompt-tool", "mcp__signoff__approve", "--mcp-config", config)
     [request] = until(session.waits, "the call is asked about", start.PATIENCE)
+    assert request["session"].endswith(f" in {session.directory}")
     session.signoff(word, request["id"])
     session.ended(process)
     assert session.made() is runs

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,7 @@ class PromptTool:
                 call_id=tool_use_id or new_id(),
                 where=self.directory,
             )
-            call = looked_around(call, gate.root)
+            call = looked_around(replace(call, shown_session=self.session), gate.root)
             permission = await gate.decide(call, until=gate.broker.clock.now() + self.patience)
         except Exception as error:
             return _no(f"signoff: refused, because it could not be checked: {type(error).__name__}: {error}")
