@@ -619,3 +619,39 @@ def test_what_another_program_runs_is_judged_without_what_signoff_adds(command: 
 
     assert policy.judge(Call(tool="shell", args={"command": command}, roams=True)).effect is unaided
     assert policy.judge(Call(tool="shell", args={"command": command})).effect is Effect.ALLOW
+
+
+@table(
+    ("command", "effect"),
+    [
+        ("cp .e* x", Effect.ASK),
+        ("tar cf - .en?", Effect.ASK),
+        ("cp {.env,x} y", Effect.ASK),
+        ("docker run -v ~/.ssh:/x y", Effect.ASK),
+        ("mysql --defaults-file=.my.cnf", Effect.ASK),
+        ("npm --userconfig=.npmrc x", Effect.ASK),
+        ("mytool .env,x", Effect.ASK),
+        ("cp -r ~ x", Effect.ASK),
+        ("tar cf x ~", Effect.ASK),
+        ("cat $X", Effect.ASK),
+        ("python3 -c 'open(\".env\")'", Effect.ASK),
+        ("cp .env x", Effect.DENY),
+        ("cat .env", Effect.DENY),
+        ("cp *.py x", Effect.ALLOW),
+        ("make test", Effect.ALLOW),
+        ("docker run -v ./src:/x y", Effect.ALLOW),
+        ("python3 -c 'open(\"x.txt\")'", Effect.ASK),
+        ("bash run.sh", Effect.ASK),
+        ("tar cf x src", Effect.ALLOW),
+    ],
+)
+def test_a_secret_place_that_a_command_may_touch_is_in_doubt(command: str, effect: Effect) -> None:
+    rules: list[dict[str, object]] = [{"deny": {"command": {"secret": True}}}, {"allow": "shell"}]
+    assert Policy.from_rules(rules).judge(Call(tool="shell", args={"command": command})).effect is effect
+
+
+def test_a_rule_that_names_a_script_settles_that_nobody_knows_what_it_touches() -> None:
+    named = {"allow": {"tool": "shell", "command": ["bash run.sh", "cp *"]}}
+    policy = Policy.from_rules([{"deny": {"command": {"secret": True}}}, named])
+    for command, effect in (("bash run.sh", Effect.ALLOW), ("cp a b", Effect.ALLOW), ("cp -r .e* b", Effect.ASK)):
+        assert policy.judge(Call(tool="shell", args={"command": command})).effect is effect

@@ -36,6 +36,9 @@ SECRET = """
     ~/.config/nushell/history.txt /etc/exim4/passwd.client /etc/postfix/sasl_passwd ~/.gemini/oauth_creds.json
     ~/.claude/.credentials.json ~/.local/share/atuin/history.db /etc/ipsec.secrets ~/.config/anthropic/x
     ../../../etc/shadow /tmp/../etc/shadow a/../.env ~/x/../.aws/credentials /proc/self/../1/environ ~bob/.ssh/id_rsa
+    .vault_pass.txt .dockerconfigjson kubeconfig.yaml wg0.conf x-firebase-adminsdk-1.json token.pickle .tokens
+    deploy_rsa keystore.properties mykey.priv keystore/UTC--2020 #.env# .env1 .env.d/x .secrets/x smbpasswd
+    /etc/netplan/x.yaml backup_id_rsa my-id_rsa sub/x.htpasswd
 """
 PLAIN = """
     README.md src/app.py . .. / ~ src secrets.py password_reset.html tokenizer.json tokenizer_config.json tokens.json

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from signoff.policy.call_paths import Facts
@@ -11,8 +11,9 @@ from signoff.policy.match import Links, text_argument
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.phrases import listed, shown
 from signoff.policy.places import is_too_long, runs_later
-from signoff.policy.secret import secret_place
+from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.command_facts import PLAIN, ShellFacts, read_shell
+from signoff.policy.shell.common_files import split_below
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand
@@ -83,14 +84,14 @@ class CommandCondition:
             facts.note(shell.why)
             return MatchResult.no(shell.why)
         allowed = False
-        for simple, read, directories in zip(shell.line.commands, shell.judged, shell.directories, strict=True):
-            fed = shell.line.feeds(simple)
+        line = shell.line
+        for simple, is_fed, read, where in zip(line.commands, line.fed, shell.judged, shell.directories, strict=True):
             judged = _unaided(simple, read) if facts.call.roams else read
             if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
                 continue  # only changes the directory for the commands after it, which are judged there
             if not (self.read_only and isinstance(judged, ReadOnlyCommand)):
-                fitting = self._fitting(simple, judged, fed)
-                why = _moved(simple, fitting, directories, facts) if fitting else self._unfit(simple, judged, fed)
+                fitting = self._fitting(simple, judged, is_fed)
+                why = _moved(simple, fitting, where, facts) if fitting else self._unfit(simple, judged, is_fed)
                 if why:
                     facts.note(why, close=bool(fitting))
                     return MatchResult.no(why)
@@ -119,9 +120,8 @@ class CommandCondition:
         if self.does and (self.does & shell.known_effects or self.does & shell.effects):
             facts.note(shell.why_it(self.does) or shell.why)
             return YES
-        if self.secret and (why := _names_secret(shell)):
-            facts.note(why)
-            return YES
+        if self.secret and (found := _secrets(shell, facts)):
+            return found
         if not self.patterns:
             return self._doubt(shell) or self.no
         doubt: MatchResult | None = None
@@ -210,6 +210,17 @@ def found_in(pattern: CommandPattern) -> bool:
     return bool(shell.opaque) or any(pattern.finds(argv).truth is not Truth.NO for argv in shell.commands)
 
 
+def _secrets(shell: ShellFacts, facts: Facts) -> MatchResult | None:
+    """Return that a command names a secret place, or may; None if not."""
+    if why := _names_secret(shell):
+        facts.note(why)
+        return YES
+    if why := _may_name_secret(shell):
+        return MatchResult.unknown(why)
+    opaque = "" if shell.read_only else shell.touched.opaque
+    return replace(MatchResult.unknown(opaque), strange=True) if opaque else None
+
+
 def _names_secret(shell: ShellFacts) -> str:
     """Return the secret place that a command reads, or that one of its words is; "" if there is none."""
     if shell.read_only:
@@ -223,6 +234,24 @@ def _names_secret(shell: ShellFacts) -> str:
     for text in (*(word for argv in argvs for word in argv[1:] if word), *targets):
         if not is_too_long(text) and (why := secret_place(text)):
             return f"{shown(text)} {why}"
+    return ""
+
+
+def _may_name_secret(shell: ShellFacts) -> str:
+    """Return why a command may touch a secret place that none of its words is; "" if nothing says so."""
+    if shell.read_only:
+        return ""
+    touched = shell.touched
+    for path in (*touched.paths, *touched.tracked, *touched.words, *touched.maybe):
+        if not is_too_long(path) and (why := secret_place(path)):
+            return f"it may touch {shown(path)}, which {why}"
+    for pattern in touched.patterns:
+        if why := may_match_secret(pattern):
+            return f"{shown(pattern)} may stand for a file which {why}"
+    for files in (*touched.below, *touched.given):
+        directory = split_below(files.pattern)[0]
+        if why := holds_secrets(directory):
+            return f"it may touch what is below {shown(directory)}, which {why}"
     return ""
 
 

@@ -172,6 +172,20 @@ _FILES = _table(
     ("go.mod go.work rust-toolchain rust-toolchain.toml nx.json turbo.json deno.json deno.jsonc lerna.json", _BUILD),
     ("tsconfig.json gulpfile.js gruntfile.js angular.json metro.config.js composer.json angular-cli.json", _BUILD),
     ("setup.py setup.cfg pyproject.toml package.json cargo.toml", _BUILD),
+    (
+        "binding.gyp rakefile.rb build.ninja build.pl gruntfile.coffee cmakeuserpresets.json nodemon.json cdk.json",
+        _BUILD,
+    ),
+    (
+        "cdktf.json firebase.json serverless.ts serverless.js project.json rush.json webpack.mix.js gatsby-node.js",
+        _BUILD,
+    ),
+    ("gatsby-config.js ember-cli-build.js truffle.js truffle-config.js plopfile.js rector.php phpstan.neon", _BUILD),
+    ("phpstan.neon.dist conanfile.py xmake.lua premake5.lua setup.hs setup.lhs dune dune-project project.clj", _BUILD),
+    ("deps.edn bb.edn magefile.go build.cake build.fsx jamroot jamfile tupfile wscript_build default.do eask", _BUILD),
+    ("ripgreprc config.nims pdm.toml hatch.toml pixi.toml vcpkg.json dub.json dub.sdl", _BUILD),
+    ("autorun.inf", "the system runs what it names"),
+    ("entry_points.txt", _PYTHON),
     ("conftest.py sitecustomize.py usercustomize.py __main__.py pyvenv.cfg", _PYTHON),
     (
         "package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml pnpm-workspace.yaml bun.lock bunfig.toml",
@@ -181,6 +195,7 @@ _FILES = _table(
         "cargo.lock go.sum gemfile gemfile.lock podfile podfile.lock brewfile composer.lock flake.nix flake.lock",
         _INSTALL,
     ),
+    ("gems.rb gems.locked", _INSTALL),
     ("pipfile pipfile.lock poetry.lock poetry.toml uv.lock uv.toml environment.yml environment.yaml", _INSTALL),
     ("pip.conf pip.ini npmrc nuget.config package.swift deno.lock mise.toml", _INSTALL),
     ("azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml appveyor.yml cloudbuild.yaml", _SERVER),
@@ -192,13 +207,16 @@ _FILES = _table(
     ("signoff.yaml signoff.yml signoff.toml", "it configures signoff: what is asked, and who answers"),
     ("policy.yaml policy.yml policy.toml policy.json", "it may hold rules of signoff"),
     ("toolsets.py", "signoff loads tools from it"),
-    ("agents.md claude.md gemini.md mcp.json skill.md copilot-instructions.md", _AGENTS),
+    ("agents.md claude.md gemini.md mcp.json opencode.json skill.md copilot-instructions.md", _AGENTS),
 )
 
 _LIKE = tuple(
     (re.compile(expression), why)
     for expression, why in (
-        (r"makefile(?:\..*)?|.*\.(?:mk|mak|cmake|gradle|kts|gemspec|nix|bzl|podspec|sbt)", _BUILD),
+        (
+            r"makefile(?:\..*)?|.*\.(?:mk|mak|cmake|gradle|kts|gemspec|nix|bzl|podspec|sbt|gypi?|nimble|rockspec|hxml)",
+            _BUILD,
+        ),
         (r".*\.(?:csproj|fsproj|vbproj|vcxproj|props|targets|sln|slnx|code-workspace)", _BUILD),
         (r".*\.config\.[cm]?[jt]sx?|.*\.setup\.[cm]?[jt]sx?|(?:gulp|grunt|web|jake)file\.[cm]?[jt]s", _BUILD),
         (r"(?:dockerfile|containerfile)(?:[.-].*)?|.*\.(?:dockerfile|containerfile)", _BUILD),

@@ -82,6 +82,15 @@ rm :: tar -cf a.tar -C /bin rm --transform s/rm/q/|cpio --rsh-command=rm -F h:x|
 rm :: echo 'rm f' > d/x.sh; make -C d
 rm :: echo x > main.go; go run .|echo 'rm f' > x; xargs ./x|echo 'rm f' 1<> x; ./x|(echo 'rm f') > x; ./x
 rm :: exec > x; echo 'rm f'; ./x
+rm -rf :: rm -?f sub|rm -* sub|rm -r[f] sub
+terraform destroy :: terraform apply -destroy=true
+nc :: ncat h 1|netcat h 1|nc.openbsd h 1|nc.traditional h 1
+mkfs * :: mkfs.ext4 x|mke2fs x
+npm publish :: npx npm@9 publish|npx -y npm@latest publish|bunx npm@9 publish
+sudo :: sudo-rs x
+pip install :: python -m pip.__main__ install x
+chmod 777 :: chmod a=rwx x|chmod 1777 x|chmod ugo+rwx x
+kubectl delete :: microk8s.kubectl delete x|kubecolor delete x
 git push --force :: git -c remote.origin.push=+main push origin|git -c remote.origin.mirror=true push origin
 git push --force :: git config remote.origin.push +main; git push
 """
@@ -111,6 +120,9 @@ git push :: bash -c 'echo a > out; cat out'|echo x >> .gitignore && git add .git
 git push :: cargo build 2> err; cat err
 git push :: cat /usr/bin/git | wc -c|ls -l /usr/bin/git > x|perl x.pl git status
 git push :: python3 x.py > out.txt; python3 y.py out.txt
+rm -rf :: rm *.log|rm -r sub|ls -?f sub|rm -i *.txt
+npm publish :: npx npm@9 view x|npx prettier@3 .
+pip install :: python -m pip.__main__ list
 """
 
 

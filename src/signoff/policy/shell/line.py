@@ -63,10 +63,14 @@ class CommandLine(NamedTuple):
 
     pipelines: tuple[Pipeline, ...]
 
-    def feeds(self, command: Simple) -> bool:
-        """Whether a command reads what another one writes, or a file, on its standard input."""
-        first = any(command is pipeline.stages[0] for pipeline in self.pipelines)
-        return not first or any(redirect.source is not None for redirect in command.redirects)
+    @property
+    def fed(self) -> tuple[bool, ...]:
+        """For each of `commands`, whether it reads what another one writes, or a file, on its standard input."""
+        return tuple(
+            number > 0 or any(redirect.source is not None for redirect in stage.redirects)
+            for pipeline in self.pipelines
+            for number, stage in enumerate(pipeline.stages)
+        )
 
     @property
     def commands(self) -> tuple[Simple, ...]:

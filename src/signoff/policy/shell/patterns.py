@@ -177,6 +177,8 @@ class CommandPattern:
         options = [glob.pattern for glob in self.words[1:] if _is_option(glob.pattern)]
         operands = [glob for glob in self.words[1:] if not _is_option(glob.pattern) and glob.pattern != "--"]
         if not all(given.has(option, known) for option in options):
+            if given.may_have_more and given.in_order(operands, known, _may_mean):
+                return MatchResult.unknown(f"a file pattern in it may expand to an option of `{self.text}`")
             return _NO
         if not given.in_order(operands, known, _may_mean):
             if given.begins(operands, known):
@@ -208,6 +210,9 @@ class CommandPattern:
         plain = name.lower().removesuffix(".exe")
         if plain != name and any(glob.find(plain) is not Truth.NO for glob in (wanted, *known.names)):
             return Truth.UNKNOWN  # some systems treat `RM` and `rm.exe` as `rm`
+        package = name.rpartition("@")[0]
+        if package and any(glob.find(package) is not Truth.NO for glob in (wanted, *known.names)):
+            return Truth.UNKNOWN  # a version of it, as `npx npm@9` runs one
         directory, slash, last = wanted.pattern.rpartition("/")
         if not slash or Glob(last or "*", over_names=True).find(name) is Truth.NO:
             return Truth.NO
@@ -318,6 +323,11 @@ class _Given:
         self.bundles = [word[1:] for word in self.words if len(word) > 1 and word[0] == "-" and word[1] != "-"]
         self.names = {word.partition("=")[0].lstrip("-") for word in self.words if _is_option(word)}
         self.operands = sum(not word.startswith("-") for word in words)
+
+    @property
+    def may_have_more(self) -> bool:
+        """Whether the shell may expand a word to an option, if there is a file of that name: `-?f`."""
+        return any(word.startswith("-") and _WILDCARD.search(word) for word in self.words)
 
     def has(self, option: str, known: Synonyms) -> bool:
         """Whether an option is given; for a bundle, each of its letters."""

@@ -320,6 +320,8 @@ def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> No
         text = args[at].sure
         if text is not None and "stop" in language and (module := _module(text, language["stop"])) is not None:
             words = (*([Arg(module)] if module else []), *args[at + 1 :])
+            if words and (named := words[0].sure) is not None:
+                words = (Arg(named.removesuffix(".__main__")), *words[1:])
             if words and program(words[0].sure or ""):  # other modules are not known under another name
                 out.inner.append(Inner(f"{name} {language['stop']}", words))
             return
