@@ -164,3 +164,13 @@ def test_a_file_that_becomes_a_pipe_holds_up_nobody(tmp_path: Path) -> None:
     file.unlink()
     write(tmp_path, ONLY_ANA)
     assert set(on_file.roles()) == {"ana"}
+
+
+def test_a_file_that_is_empty_for_a_moment_forgets_nobody(tmp_path: Path) -> None:
+    file = write(tmp_path, ONLY_ANA)
+    on_file = OnFile(load_settings(file))
+    file.write_text("")
+    with pytest.warns(RuntimeWarning, match="this file is empty"):
+        assert set(on_file.people()) == {"ana"}
+    with pytest.raises(NotEntitled, match="no answers are accepted"):
+        on_file.roles()

@@ -158,10 +158,12 @@ def load_settings(path: str | os.PathLike[str], *, root: str | os.PathLike[str] 
     return with_user(_load(path, root))
 
 
-def load_people(path: str | os.PathLike[str]) -> dict[str, Person]:
-    """Load only the `people` of a `signoff.yaml`; the rest is not validated."""
+def load_people(path: str | os.PathLike[str]) -> dict[str, Person] | None:
+    """Load only the `people` of a `signoff.yaml`; None if it is empty. The rest is not validated."""
     top = ConfigValue.top(read_document(text_of(os.fspath(path)), file=os.fspath(path)))
-    entries = top.entries() if top.value is not None else {}
+    if top.value is None:
+        return None
+    entries = top.entries()
     return _read_people(entries["people"]) if "people" in entries else {}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from signoff.config import Person, Settings, load_people
 from signoff.config.files import from_here
 from signoff.core.people import Actor
-from signoff.errors import NotEntitled, SignoffError
+from signoff.errors import NotEntitled, Place, SignoffError, WrongFile
 from signoff.file_stamp import Followed, file_stamp
 
 
@@ -45,7 +45,10 @@ class OnFile:
     def _read(self) -> Mapping[str, Person]:
         try:
             if self._file:
-                self._people, self._wrong = load_people(from_here(self._file)), False
+                people = load_people(from_here(self._file))
+                if people is None and self._people:  # as while an editor writes it, and not because nobody is listed
+                    raise WrongFile("this file is empty", place=Place(self._file))
+                self._people, self._wrong = people or {}, False
         except (SignoffError, OSError) as error:
             self._wrong = True
             # For the maintainer of the file; people in a channel need not read what is in it.
