@@ -175,6 +175,57 @@ async def test_what_is_deleted_or_replaced_is_what_was_shown(
     assert ana.diffs == shown
 
 
+def leads_to(file: TextFile, directory: str) -> None:
+    """Let the link `d` lead to another directory."""
+    link = file.directory / "d"
+    link.unlink(missing_ok=True)
+    link.symlink_to(directory)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("write_file", {"path": "d/a.txt", "content": "new\n"}),
+        ("write_file", {"path": "d/b.txt", "content": "new\n"}),
+        ("write_file", {"path": "d/deep/b.txt", "content": "new\n"}),
+        ("edit_file", {"path": "d/a.txt", "old": "old", "new": "new"}),
+        ("delete_file", {"path": "d/a.txt"}),
+        ("delete_file", {"path": "d/empty/"}),
+        ("move_file", {"source": "d/a.txt", "target": "b.txt"}),
+        ("move_file", {"source": "top.txt", "target": "d/b.txt"}),
+        ("move_file", {"source": "top.txt", "target": "d/a.txt", "overwrite": True}),
+    ],
+    ids=str,
+)
+async def test_a_link_that_leads_elsewhere_by_now_is_asked_about(
+    file: TextFile, call: tuple[str, dict[str, Any]]
+) -> None:
+    for name in ("one", "two"):
+        (file.directory / name / "empty").mkdir(parents=True)
+        file.holds("old\n", name=f"{name}/a.txt")
+    file.holds("top\n", name="top.txt")
+    leads_to(file, "one")
+    ana = Person(lambda: leads_to(file, "two"))
+    await agent(Signoff([], approver=ana), file, [call]).run("go")
+    assert [("one/" in str(one.metadata), "two/" in str(one.metadata)) for one in ana.seen] == [
+        (True, False),
+        (False, True),
+    ]
+    ben = Person()
+    await agent(Signoff([], approver=ben), file, [call]).run("go")
+    assert len(ben.seen) == 1
+
+
+async def test_an_edit_that_would_have_failed_is_asked_about_with_its_diff(file: TextFile) -> None:
+    file.holds("theirs\n")
+    ana = Person(lambda: file.holds("old\n"))
+    await agent(Signoff([], approver=ana), file, [("edit_file", {"path": "a.txt", "old": "old", "new": "new"})]).run(
+        "go"
+    )
+    assert ["it will fail" in str(one.metadata.get("reason")) for one in ana.seen] == [True, False]
+    assert file.text == "new\n"
+
+
 async def test_an_edited_answer_holds_for_the_file_that_was_shown(file: TextFile) -> None:
     file.holds("old\n")
     ana = Person(lambda: file.holds("theirs\n"), edits={"path": "a.txt", "content": "mine\n"})

@@ -11,7 +11,7 @@ from signoff.policy.phrases import shown
 from signoff.toolsets.builtin.files.diffs import EditTrouble, change, edited, encoded
 from signoff.toolsets.builtin.files.judge import Judged
 from signoff.toolsets.builtin.files.root_directory import Root
-from signoff.toolsets.builtin.files.shown_state import NOTHING, UNREADABLE, state_of, state_of_edit
+from signoff.toolsets.builtin.files.shown_state import NO_CHANGE, NOTHING, UNREADABLE, placed, state_of, state_of_edit
 
 _VERBS = {
     "list_files": "List",
@@ -47,25 +47,31 @@ def describe(
 
 def named(path: str) -> str:
     """The name of a file in the basis of a preview."""
-    return shown(path, most=len(path))
+    name = path.rstrip("/") or path
+    return shown(name, most=len(name))
 
 
 def _basis(
     root: Root, name: str, args: Mapping[str, Any], paths: Sequence[Judged], most_bytes: int
 ) -> Mapping[str, str]:
     """What the preview is made from. A digest of a secret file could be told from those of likely contents."""
-    if name not in _CHANGE or any(one.secret for one in paths) or (name == "move_file" and not args.get("overwrite")):
+    if name not in _CHANGE:
         return {}
+    if any(one.secret for one in paths) or (name == "move_file" and not args.get("overwrite")):
+        return {named(one.path): placed("", one.where) for one in paths}
     if name == "edit_file":
-        path = paths[-1].path
-        try:
-            before = _content(root, path, most_bytes, follow=True) or b""
-            old, new = str(args.get("old", "")), str(args.get("new", ""))
-            after = edited(before, old, new, replace_all=bool(args.get("replace_all")))
-        except (EditTrouble, OSError):  # it changes nothing
-            return {}
-        return {named(path): state_of_edit(before, after)}
-    return {named(one.path): _state(root, one.path, most_bytes, follow=name == "write_file") for one in paths}
+        return {named(paths[-1].path): placed(_edit_state(root, args, paths[-1].path, most_bytes), paths[-1].where)}
+    follow = name == "write_file"
+    return {named(one.path): placed(_state(root, one.path, most_bytes, follow=follow), one.where) for one in paths}
+
+
+def _edit_state(root: Root, args: Mapping[str, Any], path: str, most_bytes: int) -> str:
+    try:
+        before = _content(root, path, most_bytes, follow=True) or b""
+        old, new = str(args.get("old", "")), str(args.get("new", ""))
+        return state_of_edit(before, edited(before, old, new, replace_all=bool(args.get("replace_all"))))
+    except (EditTrouble, OSError):
+        return NO_CHANGE
 
 
 def _state(root: Root, path: str, most_bytes: int, *, follow: bool) -> str:

@@ -35,7 +35,7 @@ from signoff.toolsets.builtin.files.file_preview import describe, named
 from signoff.toolsets.builtin.files.judge import Judge, Judged
 from signoff.toolsets.builtin.files.root_directory import Root
 from signoff.toolsets.builtin.files.search import FileSearch, listed_names, matching_lines, name_filter
-from signoff.toolsets.builtin.files.shown_state import state_of, state_of_edit
+from signoff.toolsets.builtin.files.shown_state import is_as_shown, state_of, state_of_edit
 from signoff.toolsets.builtin.files.spot import Opened, Spot
 from signoff.toolsets.own_policy import AttachedToolset
 
@@ -236,7 +236,7 @@ class FilesToolset(AttachedToolset):
             with opened:
                 data = self._read(path, opened)
             changed = edited(data, old, new, replace_all=replace_all)
-            self._check_shown(self._inside(path), lambda: state_of_edit(data, changed))
+            self._check_shown(self._inside(path), spot.where, lambda: state_of_edit(data, changed))
             now = spot.stat()
             if now is None or (now.st_ino, now.st_mtime_ns) != (opened.stat.st_ino, opened.stat.st_mtime_ns):
                 raise ToolFailed(f"{shown(path)} was changed by somebody else just now; read it again")
@@ -294,13 +294,13 @@ class FilesToolset(AttachedToolset):
         with self._writing, self.root.spot(inside, follow=follow, parents=parents) as spot:
             self._same(path, inside, spot.where, writes=True)
             if not edits:
-                self._check_shown(inside, lambda: state_of(spot, self.max_bytes))
+                self._check_shown(inside, spot.where, lambda: state_of(spot, self.max_bytes))
             yield spot
 
-    def _check_shown(self, inside: str, state: Callable[[], str]) -> None:
-        """Raise `PreviewChanged` if a person approved the call for another state of the file."""
+    def _check_shown(self, inside: str, where: str, state: Callable[[], str]) -> None:
+        """Raise `PreviewChanged` if a person approved the call for another file, or for another state of it."""
         then = _shown.get().get(named(inside))
-        if then is not None and then != state():
+        if then is not None and not is_as_shown(then, where, state):
             raise PreviewChanged(named(inside))
 
     def _read(self, path: str, opened: Opened) -> bytes:

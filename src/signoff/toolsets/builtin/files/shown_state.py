@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from hashlib import sha256
 
 from signoff.core.preview import marked_lines
 from signoff.toolsets.builtin.files.diffs import change
 from signoff.toolsets.builtin.files.spot import Spot
 
-NOTHING, UNREADABLE = "nothing is there", "it cannot be read"
+NOTHING, UNREADABLE, NO_CHANGE = "nothing is there", "it cannot be read", "it changes nothing"
 _DIGITS = 32
+
+
+def placed(state: str, where: str) -> str:
+    """The state of a file and where it really is: a symlink on the way may be another one by then.
+
+    Without a `state`, whatever is there may have changed.
+    """
+    return f"{state}\n{where}"
+
+
+def is_as_shown(then: str, where: str, state: Callable[[], str]) -> bool:
+    """Whether a file is where it was, and as it was when somebody was shown `then`, as `placed` returned it."""
+    shown_state, _, shown_where = then.partition("\n")
+    return shown_where == where and (not shown_state or shown_state == state())
 
 
 def state_of(spot: Spot, most_bytes: int) -> str:
