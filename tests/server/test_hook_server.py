@@ -130,7 +130,7 @@ def test_policy_here_then_policy_there_then_their_people_once(desk: Desk, served
     request = desk.answer(approved=True)
     context = request.context
     assert (context.session, context.directory, context.is_claimed) == ("s1", str(desk.project), True)
-    assert context.words.startswith("I write it with") and context.prompt.startswith("Do it with")
+    assert context.words.startswith("I write it with [masked 1: ") and context.prompt.startswith("Do it with [masked")
     assert KEY not in repr(request), "it is masked before it is sent"
     assert request.tool_name == "Write" and dict(request.args) == given and "coder" in str(request.call.worker)
     assert desk.ended(process)[1].startswith("allow")

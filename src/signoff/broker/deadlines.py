@@ -19,7 +19,7 @@ from signoff.ports import Transaction
 from signoff.processes import is_alive
 
 EVERY = timedelta(seconds=5)
-GONE = "nobody waits for it any more: the program that asked was interrupted or has ended"
+GONE = "nobody waits for it any more: the program that asked is gone, or was interrupted"
 """Why a request is withdrawn whose waiting process is gone."""
 
 

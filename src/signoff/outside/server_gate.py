@@ -18,6 +18,7 @@ from signoff.core.aap import AapStatus
 from signoff.core.canonical import digest
 from signoff.core.redact import redact_text
 from signoff.core.request_context import RequestContext
+from signoff.core.visible_text import CLOSE, OPEN
 from signoff.errors import ServerFailed
 from signoff.outside.aap_client import AapClient, AapReply, ServerAway
 from signoff.outside.background import read_background
@@ -161,14 +162,19 @@ class ServerGate:
         told: dict[str, Any] = {"directory": outside.directory, "agents": list(outside.agents)}
         told["session"] = context.session or outside.session
         if context.prompt:
-            told["task"] = redact_text(context.prompt)
+            told["task"] = _masked(context.prompt)
         if outside.doubt:
             told["doubt"] = outside.doubt
         return {
-            **({"agent_reasoning": redact_text(context.words)} if context.words else {}),
+            **({"agent_reasoning": _masked(context.words)} if context.words else {}),
             "tool": outside.tool,
             "arguments": {**outside.args, **outside.reads(outside.args)},
             # A little less than is waited here, so that the server is the one to say that nobody answered.
             "timeout": f"{max(1, int(self.patience.total_seconds()) - 1)}s",
             "context": told,
         }
+
+
+def _masked(text: str) -> str:
+    """Mask secrets in a text for a server, which spells out brackets of masks that are not its own."""
+    return redact_text(text).replace(OPEN, "[").replace(CLOSE, "]")
