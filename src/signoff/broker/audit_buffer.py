@@ -26,6 +26,7 @@ class _Step(NamedTuple):
     verdict: Verdict | None
     by: str
     text: str
+    result: str
     grant: str
     secrets: tuple[str, ...]
 
@@ -49,16 +50,19 @@ class AuditBuffer:
         run: str = "",
         by: str = "",
         text: str = "",
+        result: str = "",
         grant: Grant | None = None,
         secrets: tuple[str, ...] = (),
     ) -> None:
         """Add a step of a call. `secrets` are masked, besides the values that the broker masks anyway.
 
+        `result` is what the call returned.
+
         `grant` is the remembered answer that lets the call run.
         """
         now, args = self._ledger.now(), json.dumps(call.args)
         grant_id, by = (grant.id, by or grant.by) if grant is not None else ("", by)
-        self._steps.append(_Step(str(kind), now, run, call, args, verdict, by, text, grant_id, secrets))
+        self._steps.append(_Step(str(kind), now, run, call, args, verdict, by, text, result, grant_id, secrets))
 
     def flush(self) -> None:
         """Write the buffered events, ahead of the next write."""
@@ -79,6 +83,7 @@ class AuditBuffer:
             run=step.run,
             by=step.by,
             text=step.text,
+            result=step.result,
             grant=step.grant,
             secrets=step.secrets,
         )

@@ -16,11 +16,14 @@ from signoff.core.quorum import who
 from signoff.core.record import EventDraft
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
+from signoff.core.result_text import exit_text
 from signoff.core.run import SavedRun
 from signoff.core.safe_text import safe_beginning, safe_grant_text
 from signoff.core.verdict import Verdict
 from signoff.core.visible_text import CLOSE, OPEN, visible
 
+LONGEST_RESULT = 200
+"""Characters of the result of a call that nobody was asked about."""
 LONGEST = 4_000
 """Characters of a text in an event. A longer text is cut and says so; digests are over the whole."""
 
@@ -44,6 +47,7 @@ class Journal:
         run: str = "",
         by: str = "",
         text: str = "",
+        result: str = "",
         grant: str = "",
         secrets: Sequence[str] = (),
     ) -> EventDraft:
@@ -55,6 +59,8 @@ class Journal:
             body["by"] = by
         if text:
             body["why"] = self.text(text, secrets=secrets)
+        if result:
+            body["preview"] = self.result(result, secrets=secrets)
         if grant:
             body["grant"] = grant
         return EventDraft(kind=kind, at=at, run=run, body=body)
@@ -149,6 +155,13 @@ class Journal:
     def text(self, text: str, *, longest: int = LONGEST, secrets: Sequence[str] = (), lines: bool = False) -> str:
         """Return a text as it may be kept: masked first, then cut, because half a secret would not be recognised."""
         return safe_beginning(text, longest=longest, secrets=(*self.secrets, *secrets), lines=lines)
+
+    def result(self, text: str, *, longest: int = LONGEST_RESULT, secrets: Sequence[str] = ()) -> str:
+        """Return the beginning of what a call returned as it may be kept, and in any case how a command failed."""
+        kept, ended = self.text(text, longest=longest, secrets=secrets, lines=True), exit_text(text)
+        if not ended or exit_text(kept):
+            return kept
+        return f"{kept}\n[{self.text(ended, longest=longest, secrets=secrets)}]"
 
     def args(self, args: Mapping[str, Any], *, secrets: Sequence[str] = ()) -> Mapping[str, Any]:
         """Return arguments as they may be kept.

@@ -186,7 +186,11 @@ def finish(
     secrets: Sequence[str],
 ) -> None:
     """Record the outcome of a claimed call. If the claim was lost in the meantime, only a note is recorded."""
-    text = journal.text(error or preview, longest=PREVIEW, secrets=(*request.secrets, *secrets))
+    masked = (*request.secrets, *secrets)
+    if error:
+        text = journal.text(error, longest=PREVIEW, secrets=masked)
+    else:
+        text = journal.result(preview, longest=PREVIEW, secrets=masked)
     event: Event = Succeeded(digest, text) if error is None else Failed(text)
     try:
         if token is not None and request.claim is not None and request.claim.token != token:

@@ -14,8 +14,9 @@ from signoff.broker.runs import text_of
 from signoff.core.audit_text import account_of
 from signoff.core.moment import Zone
 from signoff.core.record import Entry
+from signoff.core.result_text import exit_code
 from signoff.core.run import Segment
-from signoff.core.safe_text import safe_text
+from signoff.core.safe_text import kept_text, safe_text
 
 if TYPE_CHECKING:
     from signoff.broker.broker import Broker
@@ -32,6 +33,10 @@ class Moment:
     what: str = ""
     rules: tuple[str, ...] = ()
     request: str = ""
+    result: str = ""
+    """The beginning of what a call returned, with line breaks; empty if it is not recorded."""
+    exit_code: int | None = None
+    """Of a command that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +108,8 @@ def _told(at: datetime, what: Entry | tuple[str, str], zone: Zone) -> Moment:
         what=safe_text(told.what),
         rules=tuple(map(safe_text, told.rules)),
         request=what.request,
+        result=kept_text(told.result, lines=True),
+        exit_code=exit_code(told.result),
     )
 
 

@@ -25,6 +25,7 @@ from signoff.core.event import CallEvent, CallStep, RunMessage
 from signoff.core.moment import ago
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
+from signoff.core.result_text import exit_text, without_exit
 from signoff.core.safe_text import redacted_text, safe_text
 from signoff.core.visible_text import visible
 
@@ -329,11 +330,13 @@ def _write(text: str) -> None:
 
 def result_line(tool: str, result: str, secrets: Iterable[str] = ()) -> str:
     """The result of a call on one short line that is safe to print."""
-    lines = result.strip().splitlines()
-    first = next((line for line in lines if line.strip()), "")
+    ended, lines = exit_text(result), without_exit(result).strip().splitlines()
+    filled = [line for line in lines if line.strip()]
+    first = filled[-1 if ended else 0] if filled else ""  # of what failed, the last line says most
     more = f"  (and {len(lines) - 1:,} more line{'s' if len(lines) != 2 else ''})" if len(lines) > 1 else ""
     name = visible(tool)
-    text = safe_text(first[:1_000], secrets=secrets) or "nothing"
+    said = ": ".join(filter(None, (ended, first[:1_000])))
+    text = safe_text(said, secrets=secrets) or "nothing"
     return f"{name}: {clip(text, max(LONGEST - cells(name) - cells(more) - 2, ROOM // 2))}{more}"
 
 

@@ -177,6 +177,7 @@ def _timeline(run: RunSheet) -> Iterator[str]:
 
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import by_wall_clock, clip, count, short_local
+    from signoff.core.card import rule_text
 
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
     yield from _run_lines(run, width)
@@ -188,9 +189,10 @@ def _timeline(run: RunSheet) -> Iterator[str]:
     for one in run["timeline"]:
         what = by_wall_clock(one["what"])
         about = "  ".join(filter(None, (one["who"], f"“{what}”" if one["kind"] == "model" else what)))
-        rules = f"  (rule {', '.join(one['rules'])})" if one["rules"] else ""
+        rules = f"  ({rule_text(', '.join(one['rules']))})" if one["rules"] else ""
         at = moment_of(one["at"])
-        head = f"{short_local(at) if at is not None else ''}  {one['kind']:<12}  "
+        kind = one["kind"] if one["exit_code"] is None else f"{one['kind']}, exit {one['exit_code']}"
+        head = f"{short_local(at) if at is not None else ''}  {kind:<12}  "
         request = f"  [{one['request']}]" if one["request"] else ""
         yield clip(f"{head}{about}{rules}{request}", max(width, len(head) + 20))
     took = run["spent"]

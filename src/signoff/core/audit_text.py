@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.record import Entry
+from signoff.core.result_text import in_short
 
 _INTEGER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?[0-9]+)n')
 """A string, or an integer beyond doubles as canonical JSON writes it."""
@@ -24,6 +25,8 @@ class EventText:
     what: str
     rules: tuple[str, ...] = ()
     """The rules that decided."""
+    result: str = ""
+    """What a call returned, as far as it is kept."""
 
 
 def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
@@ -36,7 +39,8 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
     head = _head(said, zone)
     if verb := _SAID.get(_text(said.get("what"))) if entry.kind == "commented" else None:
         head = f"{verb}: {head}"
-    return EventText(who, ": ".join(filter(None, (head, _rest(said, entry.kind)))), _texts(said.get("rules")))
+    what = ": ".join(filter(None, (head, _rest(said, entry.kind))))
+    return EventText(who, what, _texts(said.get("rules")), _text(said.get("preview")) if entry.kind == "ran" else "")
 
 
 def title_of(entry: Entry) -> str:
@@ -127,7 +131,9 @@ def _rest(said: Mapping[str, Any], kind: str) -> str:
     if kind == "asked" and (short := _text(said.get("short"))):
         return "; ".join(filter(None, (_text(said.get("reason")), short)))
     names = _ENDINGS if kind in ("ran", "failed") else _REASONS
-    return next((text for name in names if (text := _text(said.get(name)))), "")
+    name = next((name for name in names if _text(said.get(name))), "")
+    text = _text(said.get(name))
+    return in_short(text) if name == "preview" else text
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -22,7 +22,10 @@ class PastCall:
     summary: str
     """One line, with secrets masked."""
     outcome: str
-    """`success`, `failed`, `denied`, or `retried`: the tool did not accept it, and the model was told to try again."""
+    """`success`, `failed`, `denied`, or `retried`: the tool did not accept it, and the model was told to try again.
+
+    Of a command that failed: `exit code 1`, or why it was stopped.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from signoff.core.offer import LEADS_TO
 from signoff.core.preview import basis_of
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text
+from signoff.core.result_text import exit_text
 from signoff.core.verdict import Effect, Wanted
 from signoff.errors import (
     AlreadySettled,
@@ -75,7 +76,7 @@ from signoff.gate.nesting import CallPaused, Level, OverCall, entry_of, is_left_
 from signoff.gate.questions import REQUEST, Question, Questions, question_about
 from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, TOOL, decided_by, decided_why, words_of
-from signoff.gate.run_saver import SavedResult, is_of, replayed, saved_result
+from signoff.gate.run_saver import SavedResult, is_of, replayed, result_text, saved_result
 from signoff.gate.tracing import Reporter
 from signoff.policy.strictest_verdict import strictest
 from signoff.processes import steady_seconds
@@ -497,8 +498,9 @@ class GatedRun:
             raise
         if gated.enclosing is not None:
             gated.enclosing.over()
-        self.reporter.report(CallStep.RAN, gated, request=request)
-        self._is_over(gated, "success")
+        text = result_text(result)
+        self.reporter.report(CallStep.RAN, gated, request=request, result=text)
+        self._is_over(gated, exit_text(text) or "success")
         if self.level.saver is not None:
             self.level.saver.returned(call.call_id, call.tool, result)
         return result

@@ -40,6 +40,7 @@ from signoff.core.request_context import (
     RequestContext,
     shortened,
 )
+from signoff.core.result_text import exit_text
 from signoff.core.summary import summary_of
 from signoff.delivery.local_channel import Attended
 from signoff.errors import AlreadySettled, CannotCanonicalise, NobodyHere, RequestError
@@ -175,7 +176,7 @@ async def _recent(gated: GatedCall) -> tuple[PastCall, ...]:
         for key, request in zip(before, asked, strict=True):
             level.ran_with[key] = request.other_args if request is not None else None
     return tuple(
-        PastCall(summary=_summary(one, level.ran_with.get(key), secrets), outcome=one.result.outcome)
+        PastCall(summary=_summary(one, level.ran_with.get(key), secrets), outcome=_outcome(one.result))
         for key, one in zip(keys, past, strict=True)
     )
 
@@ -208,6 +209,12 @@ def _key_of(past: _Past, gated: GatedCall) -> str:
     around, call_id = gated.path.rpartition("/")[0], past.result.tool_call_id
     where = made_at(past.response, gated.ctx.run_id or "")
     return Call(tool="", call_id=call_id, run_id=where, path=f"{around}/{call_id}" if around else "").key
+
+
+def _outcome(result: ToolReturnPart) -> str:
+    """How a call ended, as in `PastCall`."""
+    ended = exit_text(result.content) if isinstance(result.content, str) else ""
+    return ended if ended and result.outcome == "success" else result.outcome
 
 
 def _summary(past: _Past, ran_with: Mapping[str, Any] | None, secrets: Sequence[str]) -> str:

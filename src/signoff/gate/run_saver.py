@@ -30,6 +30,7 @@ from signoff.broker import Broker
 from signoff.broker.runs import RunProgress, text_of
 from signoff.core.call import Call
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.result_text import exit_text
 from signoff.core.run import RunState, SavedRun, Segment
 from signoff.errors import Stale, StoreDamaged
 from signoff.policy.engine import Policy
@@ -432,10 +433,26 @@ def saved_result(result: Any) -> SavedResult:
         text = to_json(value)
     except (PydanticSerializationError, ValueError):
         return SavedResult(preview=f"<{type(value).__qualname__}>")
+    return SavedResult(sha256(text).hexdigest(), _shown(value, text), text if len(text) <= LARGEST_RESULT else None)
+
+
+def result_text(result: Any) -> str:
+    """Return a tool's result as it is shown to people, for the audit log; empty if it has no text."""
+    value = cast("ToolReturn[Any]", result).return_value if isinstance(result, ToolReturn) else result
+    if isinstance(value, str):
+        return _shown(value, b"")
+    try:
+        return _shown(value, to_json(value))
+    except (PydanticSerializationError, ValueError):
+        return f"<{type(value).__qualname__}>"
+
+
+def _shown(value: Any, text: bytes) -> str:
     shown = value if isinstance(value, str) else text[: LONGEST_SHOWN + 1].decode("utf-8", "replace")
-    if len(shown) > LONGEST_SHOWN:  # a secret that is cut is recognised by what follows it
-        shown = f"{shown[: LONGEST_SHOWN - 1]}…"
-    return SavedResult(sha256(text).hexdigest(), shown, text if len(text) <= LARGEST_RESULT else None)
+    if len(shown) <= LONGEST_SHOWN:
+        return shown
+    ended = f"\n[{told}]" if (told := exit_text(shown)) else ""
+    return f"{shown[: LONGEST_SHOWN - 1]}…{ended}"  # a secret that is cut is recognised by what follows it
 
 
 def is_of(request: ApprovalRequest, call: Call, run: str) -> bool:

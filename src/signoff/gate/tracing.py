@@ -148,7 +148,14 @@ class Reporter:
     _settled: set[str] = field(default_factory=set[str])
 
     def report(
-        self, what: CallStep, gated: GatedCall, *, request: ApprovalRequest | None = None, by: str = "", text: str = ""
+        self,
+        what: CallStep,
+        gated: GatedCall,
+        *,
+        request: ApprovalRequest | None = None,
+        by: str = "",
+        text: str = "",
+        result: str = "",
     ) -> None:
         """Report a step. No observer can change what happens."""
         grant = gated.grant if what is CallStep.REMEMBERED else None
@@ -160,6 +167,7 @@ class Reporter:
                 run=self.run_id,
                 by=by,
                 text=text,
+                result=result,
                 grant=grant,
                 secrets=(*self.gate.secrets, *self.inside),
             )

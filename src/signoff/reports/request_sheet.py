@@ -20,7 +20,7 @@ from signoff.core.quorum import who, why_not_entitled
 from signoff.core.redact import redact, visible_around
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_at, settled_text, status_of
-from signoff.core.safe_text import masked_pattern, printable, safe_text
+from signoff.core.safe_text import kept_text, masked_pattern, printable, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
 from signoff.reports.inbox_report import OUTCOMES
@@ -68,7 +68,9 @@ def sheet_of(request: ApprovalRequest, history: Sequence[Entry], *, viewer: str 
         "is_own_decision": request.decision is not None and last != request.decision,
         "settled": safe_text(settled_text(request), secrets=request.secrets),
         "settled_at": iso(settled_at(request)),
-        "result": safe_text(status.result, secrets=request.secrets) if status.told_by else printable(status.result),
+        "result": safe_text(status.result, secrets=request.secrets)
+        if status.told_by
+        else kept_text(status.result, lines=True),
     }
     shown = replace(card, needs=card.needs.removesuffix(ALREADY)) if card is not None else None
     return {**request_data(request, shown, problem, history), TOLD: told}

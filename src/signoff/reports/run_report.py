@@ -165,6 +165,8 @@ def _moment_data(one: Moment) -> dict[str, Any]:
         "what": one.what,
         "rules": list(one.rules),
         "request": one.request or None,
+        "result": one.result or None,
+        "exit_code": one.exit_code,
     }
 
 

@@ -130,6 +130,8 @@ class MomentView(ApiModel):
     what: str
     rules: list[str]
     request: str
+    result: str = Field(description="The beginning of what a call returned; empty if it is not recorded.")
+    exit_code: int | None = Field(description="Of a command that failed.")
 
 
 class UsageView(ApiModel):
@@ -268,7 +270,14 @@ def _requests(requests: Sequence[RunItem]) -> list[RunRequest]:
 
 def _moment(one: Moment) -> MomentView:
     return MomentView(
-        at=one.at, kind=one.kind, who=one.who, what=one.what, rules=list(one.rules), request=visible(one.request)
+        at=one.at,
+        kind=one.kind,
+        who=one.who,
+        what=one.what,
+        rules=list(one.rules),
+        request=visible(one.request),
+        result=one.result,
+        exit_code=one.exit_code,
     )
 
 

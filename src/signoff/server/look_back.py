@@ -13,10 +13,12 @@ from signoff.core.moment import in_utc
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.request_status import status_of
+from signoff.core.result_text import exit_code
 from signoff.core.run import RunState
 from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.ports import Transaction
+from signoff.reports.request_sheet import changes
 from signoff.reports.run_report import RunsView, name_of, runs_page
 from signoff.server.request_outcome import RequestOutcome, outcome_of
 
@@ -41,6 +43,10 @@ class PastRow:
     opened_at: datetime | None
     at: datetime | None
     edited: bool
+    changes: tuple[str, ...] = ()
+    """What a person changed in the arguments that ran, one line each."""
+    exit_code: int | None = None
+    """Of a command that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,4 +168,6 @@ def _past_row(request: ApprovalRequest) -> PastRow:
         opened_at=request.opened_at,
         at=status.at,
         edited=status.edited,
+        changes=tuple(changes(request, request.other_args)) if request.other_args is not None else (),
+        exit_code=exit_code(status.result),
     )

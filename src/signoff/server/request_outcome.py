@@ -52,6 +52,6 @@ def outcome_of(request: ApprovalRequest) -> RequestOutcome:
         told_by=told_by,
         why=safe_text(request.decision.note, secrets=secrets) if cancelled and request.decision is not None else "",
         note=safe_text(status.result if told_by else status.note, secrets=secrets),
-        result="" if told_by else kept_text(status.result),
-        error=kept_text(status.error),
+        result="" if told_by else kept_text(status.result, lines=True),
+        error=kept_text(status.error, lines=True),
     )

@@ -391,10 +391,10 @@ class McpProxy:
         lost = await self._report(gate, call, permission, error=error, preview=told)
         return _after(lost, passed)
 
-    def _end(self, gate: OutsideGate, call: OutsideCall, step: CallStep, error: str) -> None:
+    def _end(self, gate: OutsideGate, call: OutsideCall, step: CallStep, error: str, result: str = "") -> None:
         """Record the outcome of a call that nobody was asked about."""
         buffer = gate.broker.audit_buffer
-        buffer.add(step, call.read(gate.policy), None, text=error, secrets=gate.secrets)
+        buffer.add(step, call.read(gate.policy), None, text=error, result=result, secrets=gate.secrets)
         buffer.flush()
 
     async def _report(
@@ -416,7 +416,8 @@ class McpProxy:
             if not request:
                 what = f"recording a call of {call.caller}"
                 step = CallStep.CUT_OFF if not is_known else CallStep.RAN if error is None else CallStep.FAILED
-                await done(what, call.args, lambda: self._end(gate, call, step, error or ""))
+                result = preview if error is None else ""
+                await done(what, call.args, lambda: self._end(gate, call, step, error or "", result))
                 return ""
             if is_known:
                 broker.finish(request, error=error, preview=preview, token=call.attempt, secrets=secrets)

@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
+from signoff.core.result_text import EXIT_LINE, STOPPED_LINE
 from signoff.toolsets.builtin.shell.environment import MARK, find_program
 from signoff.toolsets.builtin.shell.sweep import started, sweep
 
@@ -68,9 +69,9 @@ class CommandResult(NamedTuple):
         if self.err.strip():
             parts.append("[stderr]\n" + self.err.rstrip("\n"))
         if self.stopped:
-            parts.append(f"[stopped: {self.stopped}]")
+            parts.append(STOPPED_LINE.format(self.stopped))
         elif self.code:
-            parts.append(f"[exit code {self.code}]")
+            parts.append(EXIT_LINE.format(self.code))
         return "\n".join(parts) or "[no output]"
 
 
