@@ -451,7 +451,7 @@ ONCE, THRICE, MIXED = Tally(approved=1), Tally(approved=3, denied=1), Tally(appr
         (EarlierAnswers(target=THRICE, tool=THRICE), "whatever the content: approved 3 times, denied once"),
         (
             EarlierAnswers(tool=Tally(denied=MOST_ANSWERS)),
-            "write_file in all: denied 100 or more times; never with these arguments",
+            "write_file in all: denied 100 or more times; never approved or denied with these arguments",
         ),
     ],
 )
@@ -470,3 +470,12 @@ def test_what_was_loosened_is_safe_to_print() -> None:
         "another policy than the project's: loose⟦ESC⟧[2J.yaml (--policy)",
     )
     assert card_for(request()).loosened == ()
+
+
+def test_what_the_reason_says_is_not_said_again_as_an_error() -> None:
+    doubt, other = "network: `mypy` is not known to only read", "limit: `amount` is a text"
+    verdict = Verdict(
+        effect=Effect.ASK, reason="network may be about it: `mypy` is not known to only read", errors=(doubt, other)
+    )
+    request = ApprovalRequest(tool_call_id="c", tool_name="shell", args={}, verdict=verdict)
+    assert card_for(request).errors == (other,)

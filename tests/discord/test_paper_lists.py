@@ -134,7 +134,9 @@ def test_what_was_loosened_stands_first_in_words_of_ours() -> None:
         check_sheet(sheet)
         assert sheet.text.startswith(f"{first}\n⚠️ **Loosened:**")
         assert "x` **loose**.yaml (--policy)\n```\n" in sheet.text, "the name of a file is from elsewhere: in code"
-    told = "**Earlier** `pay_invoice in all: approved twice, denied once; never with these arguments`"
+    told = (
+        "**Earlier** `pay_invoice in all: approved twice, denied once; never approved or denied with these arguments`"
+    )
     assert told in sheet_for(Asked(request=requests[0])).text
     assert "waits for an answer, ⚠️ **loosened**" in pending_sheet(requests[:1], {}).text
     paper = whole(requests[0]).text

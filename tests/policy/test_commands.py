@@ -18,7 +18,7 @@ from signoff.policy.builtin import builtin_policy
 from signoff.policy.layers import Layers
 from signoff.policy.shell.command_facts import read_shell
 from signoff.policy.shell.patterns import CommandPattern
-from signoff.policy.shell.table import known_programs, program
+from signoff.policy.shell.table import known_programs, named_programs, program
 
 
 def judge(rules: list[dict[str, Any]], command: Any, **args: Any) -> Effect:
@@ -655,3 +655,22 @@ def test_a_rule_that_names_a_script_settles_that_nobody_knows_what_it_touches() 
     policy = Policy.from_rules([{"deny": {"command": {"secret": True}}}, named])
     for command, effect in (("bash run.sh", Effect.ALLOW), ("cp a b", Effect.ALLOW), ("cp -r .e* b", Effect.ASK)):
         assert policy.judge(Call(tool="shell", args={"command": command})).effect is effect
+
+
+@pytest.mark.parametrize("named", ["mypy", "pytest", "ruff", "npm", "go", "cargo", "pyright"])
+def test_no_program_that_a_table_names_is_called_unknown(named: str) -> None:
+    policy = Policy.from_rules([{"allow": {"command": "read-only"}}])
+    reason = policy.judge(Call(tool="shell", args={"command": f"{named} src"}, labels=frozenset({"proc.exec"}))).reason
+    assert "signoff knows" not in reason
+    assert named in named_programs()
+
+
+def test_a_rule_that_may_ask_is_said_to_be_about_it_not_to_be_broken() -> None:
+    rules = [{"allow": {"command": "read-only"}}, {"ask": {"command": {"does": "sends"}}, "id": "network"}]
+    policy = Policy.from_rules(rules)
+    verdict = policy.judge(Call(tool="shell", args={"command": "frobnicate x"}, labels=frozenset({"proc.exec"})))
+    assert verdict.effect is Effect.ASK
+    assert verdict.reason == "network may be about it: `frobnicate` is not a program signoff knows"
+    denies = Policy.from_rules([*rules, {"deny": {"command": {"does": "sends"}}, "id": "never"}])
+    reason = denies.judge(Call(tool="shell", args={"command": "frobnicate x"}, labels=frozenset({"proc.exec"}))).reason
+    assert reason.startswith("never could not be checked: ")

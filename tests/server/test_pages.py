@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from datetime import timedelta
 from itertools import count
@@ -126,6 +127,21 @@ def check_safe(page: Page) -> None:
     ]
     assert "\u202e" not in page.source
     assert "\u200b" not in page.source
+    check_spaced(page)
+
+
+_INLINE = "bdi|time|strong|code|span|a|q"
+_TOUCHING = re.compile(
+    rf"</(?:{_INLINE})><(?:{_INLINE}|button|label)\b[^>]*>|</(?:{_INLINE})>\w|\w<(?:bdi|time|strong|code|q)\b"
+)
+
+
+def check_spaced(page: Page) -> None:
+    """Neighbours on a line do not touch: `by ana` and a date are not read as one word."""
+    lines = re.sub(
+        r"(?s)<pre\b.*?</pre>|<script\b.*?</script>|<title>.*?</title>|<span class=.hidden.>.*?</span>", "", page.source
+    )
+    assert [lines[max(0, one.start() - 60) : one.end() + 60] for one in _TOUCHING.finditer(lines)] == []
 
 
 @pytest.fixture

@@ -57,3 +57,12 @@ def test_strings_of_a_line(line: str, strings: list[str]) -> None:
     found = diff_lines(f"--- a/x\n+++ b/x\n@@ -1 +1 @@\n+{line}")[-1]
     assert [piece.text for piece in found.pieces if piece.kind == "string"] == strings
     assert "".join(piece.text for piece in found.pieces) == line
+
+
+@pytest.mark.parametrize(
+    ("path", "colours"), [("notes.md", False), ("a/b.TXT", False), ("a.py", True), ("Makefile", True)]
+)
+def test_words_of_prose_are_no_keywords(path: str, colours: bool) -> None:
+    lines = diff_lines(f"--- a/{path}\n+++ b/{path}\n@@ -0,0 +1 @@\n+- it is so as was\n")
+    kinds = {piece.kind for line in lines for piece in line.pieces if line.mark == "+" and piece.text != "+"}
+    assert ("word" in kinds) == colours

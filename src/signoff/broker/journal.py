@@ -16,7 +16,7 @@ from signoff.core.quorum import who
 from signoff.core.record import EventDraft
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
-from signoff.core.result_text import exit_text
+from signoff.core.result_text import exit_text, without_exit
 from signoff.core.run import SavedRun
 from signoff.core.safe_text import safe_beginning, safe_grant_text
 from signoff.core.verdict import Verdict
@@ -157,11 +157,13 @@ class Journal:
         return safe_beginning(text, longest=longest, secrets=(*self.secrets, *secrets), lines=lines)
 
     def result(self, text: str, *, longest: int = LONGEST_RESULT, secrets: Sequence[str] = ()) -> str:
-        """Return the beginning of what a call returned as it may be kept, and in any case how a command failed."""
+        """Return the beginning of what a call returned as it may be kept; of a command that failed its end, too."""
         kept, ended = self.text(text, longest=longest, secrets=secrets, lines=True), exit_text(text)
         if not ended or exit_text(kept):
             return kept
-        return f"{kept}\n[{self.text(ended, longest=longest, secrets=secrets)}]"
+        last = without_exit(text).rstrip().rpartition("\n")[2]
+        told = (self.text(one, longest=LONGEST_RESULT, secrets=secrets) for one in (last, ended))
+        return "{}\n{}\n[{}]".format(kept, *told)
 
     def args(self, args: Mapping[str, Any], *, secrets: Sequence[str] = ()) -> Mapping[str, Any]:
         """Return arguments as they may be kept.

@@ -114,6 +114,7 @@ def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
     from signoff.cli.request_report import by_program, moment_of, outcome_step
     from signoff.cli.terminal_text import clip, count, now, pad, safe
     from signoff.core.moment import ago
+    from signoff.core.result_text import in_short
 
     word, told, started = run["state"], run["told"], moment_of(run["started_at"])
     agent = safe(run["name"] or "an agent of a program")
@@ -134,7 +135,7 @@ def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
         step = f"signoff resume {safe(run['id'])}" if run["agent"] else by_program(run["id"])
         yield click.style(f"{_INDENT}{_why_it_can_go_on(run)}: {step}", dim=True)
     if run["detail"]:
-        yield click.style(_INDENT + clip(safe(run["detail"]), width - len(_INDENT)), dim=True)
+        yield click.style(_INDENT + clip(safe(in_short(run["detail"])), width - len(_INDENT)), dim=True)
 
 
 def _why_it_can_go_on(run: RunSheet) -> str:

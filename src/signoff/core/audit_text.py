@@ -35,8 +35,9 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
     if not isinstance(body, dict):
         return EventText("", entry.body)
     said = cast("dict[str, Any]", body)
-    who = _text(said.get("by") or said.get("requester"))
-    head = _head(said, zone)
+    asked_for = _text(said.get("requester")) if entry.kind == "asked" else ""
+    who = "" if asked_for else _text(said.get("by") or said.get("requester"))  # nobody is asked by asking for them
+    head = _head(said, zone) + (f" (for {asked_for})" if asked_for else "")
     if verb := _SAID.get(_text(said.get("what"))) if entry.kind == "commented" else None:
         head = f"{verb}: {head}"
     what = ": ".join(filter(None, (head, _rest(said, entry.kind))))
@@ -133,7 +134,7 @@ def _rest(said: Mapping[str, Any], kind: str) -> str:
     names = _ENDINGS if kind in ("ran", "failed") else _REASONS
     name = next((name for name in names if _text(said.get(name))), "")
     text = _text(said.get(name))
-    return in_short(text) if name == "preview" else text
+    return in_short(text) if name in ("preview", "detail") else text
 
 
 def _texts(value: object) -> tuple[str, ...]:

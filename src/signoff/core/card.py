@@ -26,6 +26,7 @@ from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally
 from signoff.core.request_status import without_answer
 from signoff.core.safe_text import safe_text
 from signoff.core.summary import summary_of
+from signoff.core.verdict import Verdict
 from signoff.core.visible_text import OPEN, quoted, suspicious
 
 LONG_TEXT = 600
@@ -240,7 +241,7 @@ def card_for(
         answers=writer.line(_answers(request)),
         note=writer.line(_note(request), "the note"),
         rule=writer.line(", ".join(verdict.rules) if verdict else ""),
-        errors=tuple(writer.line(error) for error in verdict.errors) if verdict else (),
+        errors=tuple(map(writer.line, _errors(verdict))) if verdict else (),
         message=writer.block(request.requirement.message, "the message"),
         needs=writer.line(needs_of(request, viewer)),
         until=writer.line(_until(request, zone, now)),
@@ -455,7 +456,7 @@ def task_of(request: ApprovalRequest) -> str:
     if task and request.context.session:
         task = f"“{task}”"
     if request.requester:
-        return f"{task} (for {request.requester})" if task else f"for {request.requester}"
+        return f"{task} (for {request.requester})" if task else f"none given (for {request.requester})"
     return task
 
 
@@ -464,6 +465,13 @@ def origin_of(request: ApprovalRequest) -> tuple[str, str]:
     redactor = Redactor(request.secrets, avoid=(request.context.session_text(), request.context.prompt))
     session, task = request.context.session_text(short=True), task_of(request)
     return redactor.visible(redactor.text(session)), redactor.visible(redactor.text(task))
+
+
+def _errors(verdict: Verdict) -> Iterator[str]:
+    """What policy could not evaluate, as far as the reason does not say it already."""
+    for error in verdict.errors:
+        if not verdict.reason.endswith(error.partition(": ")[2] or error):
+            yield error
 
 
 def _past(call: PastCall) -> str:
@@ -496,7 +504,7 @@ def _answers(request: ApprovalRequest) -> str:
 
 def _answers_text(earlier: AnswerTally) -> str:
     if earlier.about == "never":
-        return "never with these arguments"
+        return "never approved or denied with these arguments"
     texts = {
         "call": "exactly this call",
         "target": f"whatever the {' and the '.join(earlier.names)}",

@@ -30,7 +30,7 @@ def decided_why(decision: ApprovalDecision) -> str:
         case Ending.CANCELLED:
             return "the request was withdrawn"
         case _ if decision.by is not None and decision.by.kind is ActorKind.PERSON:
-            return "a person looked at this call and said no"
+            return "a person said no, and gave no reason"
         case _:
             return "the answer was no"
 

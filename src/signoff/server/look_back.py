@@ -152,7 +152,7 @@ def _run_row(status: RunStatus) -> RunRow:
         waiting=status.waits,
         started_at=run.started_at,
         changed_at=run.changed_at,
-        detail=kept_text(run.detail),
+        detail=kept_text(run.detail, lines=True),
     )
 
 

@@ -411,6 +411,5 @@ def _templates() -> Environment:
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        lstrip_blocks=True,  # the line break after a tag stays: neighbours on a line must not touch
     )

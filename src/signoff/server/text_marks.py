@@ -58,10 +58,14 @@ class DiffLine:
     pieces: tuple[Piece, ...]
 
 
+_HEADING = re.compile(r"^\+\+\+ (?:b/)?(\S.*)$", re.MULTILINE)
+_PROSE = frozenset("md markdown txt text rst adoc org log csv tsv".split())
+
+
 def diff_lines(diff: str) -> list[DiffLine]:
     """Split a unified diff, whose texts are safe already, into lines."""
     found: list[DiffLine] = []
-    left = MOST_COLOURED
+    left = MOST_COLOURED if not _is_prose(diff) else -1
     for mark, line in marked_lines(diff):
         changed = mark in ("+", "-", " ")
         text = line[1:] if changed else line
@@ -69,6 +73,13 @@ def diff_lines(diff: str) -> list[DiffLine]:
         pieces = tuple(_coloured(text) if left >= 0 else marked(text)) if changed else (Piece(text),)
         found.append(DiffLine(_KINDS[mark], mark if mark in ("+", "-") else " " if changed else "", pieces))
     return found
+
+
+def _is_prose(diff: str) -> bool:
+    """Whether a diff is of a text for people, in which the words of programming languages are words."""
+    named = _HEADING.search(diff)
+    name = named[1].rpartition("/")[2].lower() if named is not None else ""
+    return "." in name and name.rpartition(".")[2] in _PROSE
 
 
 def marked(text: str) -> list[Piece]:

@@ -99,7 +99,10 @@ def _asked_under(request: ApprovalRequest, settings: Settings, run: SavedRun | N
             policy = load_policy(file)
             if policy.revision == request.policy_revision:
                 return policy
-    here = f"{settings.file} is another one, or has changed" if settings.file else "there is no policy here"
+    here = f"{settings.file} is another one, or has changed" if settings.file else "there is no policy file here"
     raise EditRefused(
-        (f"edited arguments must be checked against the policy of the request, but {here}: name it with --policy",)
+        (
+            f"edited arguments must be checked against the policy of the request, but {here}: name the file with "
+            "--policy, or answer where the program runs that has its policy in Python",
+        )
     )

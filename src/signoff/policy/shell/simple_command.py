@@ -21,7 +21,7 @@ from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
 from signoff.policy.shell.languages import OF_TEXT, OF_WORDS, Trouble, check_sed
 from signoff.policy.shell.line import Word
-from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, program
+from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, named_programs, program
 
 PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
 """The search path for programs when a command runs unasked."""
@@ -107,6 +107,8 @@ class Where(NamedTuple):
 
 
 START = Where()
+_UNREAD = "is not known to only read"
+_UNKNOWN = "is not a program signoff knows"
 
 
 def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand | Concern:
@@ -121,7 +123,7 @@ def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand 
             return Concern(first.text, first.text, "runs", f"is a program outside {', '.join(PATH)}")
     known = program(name)
     if known is None:
-        return Concern(name, name, "unknown", "is not a program signoff knows")
+        return Concern(name, name, "unknown", _UNREAD if name in named_programs() else _UNKNOWN)
     return _Judge(known, words, where).judge(1)
 
 

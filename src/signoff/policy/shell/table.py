@@ -118,6 +118,17 @@ def known_programs() -> frozenset[str]:
     return frozenset(_slices())
 
 
+@lru_cache(maxsize=1)
+def named_programs() -> frozenset[str]:
+    """Return the names of programs that any table names: signoff knows them, though not whether they only read."""
+    further = tomllib.loads(table_text("shell/further_words.toml"))["programs"]
+    network = tomllib.loads(table_text("shell/network.toml"))
+    lines = (group["commands"] for group in tomllib.loads(table_text("shell/prefixes.toml")).values())
+    starting = (line.split()[0] for text in lines for line in text.strip().splitlines())
+    named = (name.strip() for names in (*further, *network) for name in names.split(","))
+    return known_programs() | {*named, *starting}
+
+
 @lru_cache(maxsize=512)
 def program(name: str) -> Program | None:
     """Return what is known about a program; None if it is not in the table. Raises `BadTable` for an invalid entry."""

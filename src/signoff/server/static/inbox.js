@@ -569,6 +569,7 @@ async function rememberDialog() {
   $("#remember-dialog").showModal();
 }
 
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? "" : ".");
 async function ruleDialog() {
   const id = cardId();
   const found = await trying(() => api("GET", at(id, "/rule-drafts")));
@@ -594,9 +595,10 @@ async function ruleDialog() {
     block.append(text, ...warnings, diff, ...($("[data-no-admin]") ? [] : [button]));
     return block;
   });
-  for (const why of found.refused ?? []) made.push(Object.assign(document.createElement("p"), { className: "hint", textContent: why }));
+  for (const why of found.refused ?? []) made.push(Object.assign(document.createElement("p"), { className: "hint", textContent: sentence(why) }));
   if (!drafts.length) made.unshift(Object.assign(document.createElement("p"), { textContent: texts.no_drafts }));
   $("[data-drafts]").replaceChildren(...made);
+  $("[data-rule-how]").hidden = !drafts.length;
   $("[data-rule-waits]").hidden = card()?.dataset.state !== "pending";
   $("#rule-dialog").showModal();
 }
@@ -955,7 +957,7 @@ function drawWatchers(data) {
   if (!place || !data || (data.request && data.request !== cardId())) return;
   const others = (data.people ?? data.watchers ?? []).filter((name) => name !== document.body.dataset.me);
   place.hidden = !others.length;
-  place.textContent = others.length ? `👁 ${texts.watching} ${others.join(", ")}` : "";
+  place.textContent = others.length ? `${texts.watching} ${others.join(", ")}` : "";
 }
 setInterval(() => { if (!document.hidden) look(); }, 15000);
 
