@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from signoff.core.card import origin_of
 from signoff.core.comment import unanswered
 from signoff.core.halt import halt_in
-from signoff.core.inbox_row import agreed, needs_of
+from signoff.core.inbox_row import needs_of
 from signoff.core.moment import Zone, in_utc, iso
 from signoff.core.people import Actor, person_key
-from signoff.core.quorum import entitled_as, why_not_entitled
+from signoff.core.quorum import approvers, entitled_as, why_not_entitled
 from signoff.core.request import State
 from signoff.core.request_context import shortened
 from signoff.core.request_filter import ListPlace, RequestFilter, has_text
@@ -189,11 +189,13 @@ def _deliveries(
 
 
 def _counted(tx: Transaction, item: Item) -> Item:
-    """Replace the number of votes by those that count: some are for other arguments or an earlier role."""
+    """Replace the number of votes by those for what is on the card: some are for other arguments or an earlier role."""
     if not item.votes or item.quorum < 2:
         return item
     request = tx.requests.get(item.id)
-    return replace(item, votes=agreed(request)) if request is not None else item
+    if request is None:
+        return item
+    return replace(item, votes=len(approvers(request.requirement, request.votes, request.args_digest, request.parties)))
 
 
 def _has_voted(tx: Transaction, item: Item, me: Me) -> bool:
