@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from signoff.wiring.strict_messages import REFUSED, StrictLines, id_of
+from signoff.wiring.strict_messages import REFUSED, StrictLines, id_of, strict_input
 
 TWICE = '{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "read", "name": "drop"}}'
 DEEP = "[" * 2_000
@@ -31,6 +32,7 @@ OF_ITS_OWN = '"params": {"id": 5, "id": 6}, "note": "id", "id": "six"'
         ('{"id": 1.5, "a": 1, "a": 1}', None, ""),
         ('{"id": true, "a": 1, "a": 1}', None, ""),
         ('{"id": "\\udfff"}', None, ""),
+        (f'{{"id": 8, "x": "{"y" * 300_000}"}}', 8, "longer than 200,100"),
         ('{"method": "notifications/x", "method": "notifications/y"}', None, ""),
         (f'"{DEEP}', None, ""),
     ],
@@ -42,7 +44,8 @@ async def test_what_is_refused_on_a_pipe_is_answered_and_ends_nothing(
         yield line
         yield '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
 
-    *refused, last = [json.loads(one) for one in [one async for one in StrictLines(lines()) if one[0] == "{"]]
+    read = StrictLines(lines(), most=200_100)
+    *refused, last = [json.loads(one) for one in [one async for one in read if one[0] == "{"]]
     assert last["method"] == "ping"
     assert [one["id"] for one in refused] == ([] if number is None else [number])
     assert all(one["method"] == REFUSED and why in one["params"]["why"] for one in refused)
@@ -57,3 +60,16 @@ async def test_what_is_refused_on_a_pipe_is_answered_and_ends_nothing(
 def test_the_id_of_a_message_is_its_own(others: Any, number: int | str) -> None:
     text = json.dumps({"params": others, "note": "id", "id": number, "more": {"id": others}})
     assert id_of(text) == number
+
+
+async def test_of_a_line_without_an_end_no_more_is_kept_than_may_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = os.pipe()
+    said = f'{{"id": 1, "x": "{"y" * 5_000}"}}\n{{"id": 2, "m": "{"y" * 80}"}}\r\n{{"id": 3}}'
+    os.write(theirs, said.encode())
+    os.close(theirs)
+    with os.fdopen(ours) as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
+        async with strict_input(most=120) as lines:
+            first, second, third = [json.loads(line) async for line in lines]
+    assert first["method"] == REFUSED and "longer than 120" in first["params"]["why"]
+    assert (second["id"], third) == (2, {"id": 3})

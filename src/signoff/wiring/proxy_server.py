@@ -30,7 +30,7 @@ T = TypeVar("T")
 PATH = "/mcp"
 SHORTEST_TOKEN = 16
 MOST_SENT = 8 * MOST_BYTES
-"""The longest message over HTTP, in bytes: in JSON a character may take six."""
+"""The longest message, in bytes over HTTP, in characters on a pipe: in JSON a character may take six."""
 
 
 def proxy_server(proxy: McpProxy) -> Server[Any]:
@@ -198,7 +198,7 @@ async def serve_stdio(proxy: McpProxy) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, lambda: ends.append(asyncio.ensure_future(end())))
     try:
-        async with strict_input() as lines, stdio_server(stdin=cast("Any", lines)) as (read, write):
+        async with strict_input(most=MOST_SENT) as lines, stdio_server(stdin=cast("Any", lines)) as (read, write):
             await server.run(read, write, server.create_initialization_options())
     finally:
         await proxy.close()

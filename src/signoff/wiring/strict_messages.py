@@ -70,29 +70,46 @@ def _id(written: str) -> int | str | None:
 class StrictLines:
     """Lines of a pipe, with refused requests as `REFUSED`. Other messages that are refused are left out."""
 
-    def __init__(self, lines: AsyncIterator[str]) -> None:
+    def __init__(self, lines: AsyncIterator[str], *, most: int) -> None:
+        """`most`: lines with more characters are refused."""
         self._lines = lines
+        self._most = most
 
     async def __aiter__(self) -> AsyncIterator[str]:
         async for line in self._lines:
-            if not (why := why_refused(line)):
-                yield line
-                continue
-            if (number := id_of(line)) is not None:
-                yield json.dumps({"jsonrpc": "2.0", "id": number, "method": REFUSED, "params": {"why": why}})
+            read = await done("reading a message of an MCP client", line, partial(self._read, line))
+            if read is not None:
+                yield read
+
+    def _read(self, line: str) -> str | None:
+        """What takes the place of a line. None: nothing."""
+        why = f"it is longer than {self._most:,} characters" if len(line) > self._most else why_refused(line)
+        if not why:
+            return line
+        if (number := id_of(line)) is None:
+            return None
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": REFUSED, "params": {"why": why}})
 
 
 @asynccontextmanager
-async def strict_input() -> AsyncGenerator[StrictLines]:
+async def strict_input(*, most: int) -> AsyncGenerator[StrictLines]:
     """Standard input for the library, which otherwise reads it itself. Programs started meanwhile find it empty."""
-    import anyio
+    from anyio import to_thread
 
     ours, nothing = os.dup(sys.stdin.fileno()), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, sys.stdin.fileno())
     os.close(nothing)
     # Never closed: a thread may still wait for the next line.
-    lines = os.fdopen(ours, encoding="utf-8", errors="replace", newline="\n", closefd=False)
-    yield StrictLines(anyio.wrap_file(lines).__aiter__())
+    file = os.fdopen(ours, encoding="utf-8", errors="replace", newline="\n", closefd=False)
+
+    async def lines() -> AsyncIterator[str]:
+        while line := await to_thread.run_sync(file.readline, most + 1):
+            rest = line
+            while len(rest) > most and not rest.endswith("\n"):  # the rest of a line that is too long is not kept
+                rest = await to_thread.run_sync(file.readline, most + 1)
+            yield line
+
+    yield StrictLines(lines(), most=most)
 
 
 class StrictBodies:
