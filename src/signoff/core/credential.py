@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -105,23 +105,39 @@ def may_hide_own(text: str) -> bool:
 
 def credentials_in(text: str) -> Iterator[Credential]:
     """Find every credential of a well-known shape in `text`. Some may overlap."""
-    for match in _TOKEN.finditer(text):
-        yield Credential(*match.span(), _TOKENS[(match.lastindex or 1) - 1][0])
     # In megabytes of text, searching for a word takes a hundredth of the time of trying a pattern at every position.
+    for word in _LONG_WORD.finditer(text):
+        for match in _TOKEN.finditer(text, *word.span()):
+            yield Credential(*match.span(), _TOKENS[(match.lastindex or 1) - 1][0])
     lower = text.lower()
-    for kind, word, shape in _IN_CONTEXT:
-        for match in shape.finditer(text) if word in lower else ():
-            yield Credential(*match.span(1), kind)
+    if len(lower) != len(text):  # a few capital letters are two small ones
+        lower = "".join(small if len(small := char.lower()) == 1 else char for char in text)
+    for kind, word, before, shape in _IN_CONTEXT:
+        end = 0
+        for at in _places(lower, word):
+            match = shape.match(text, at) if at >= end else None
+            if before and match is None and at - before >= end:
+                match = shape.match(text, at - before)
+            if match is not None:
+                yield Credential(*match.span(1), kind)
+                end = match.end()
     yield from _private_keys(text)
     yield from _url_passwords(text)
-    if _has_name_word(lower):
-        yield from _assignments(text)
+    yield from _assignments(text, lower)
 
 
-def _has_name_word(lower: str) -> bool:
+def _places(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + len(word))
+
+
+def _naming_places(lower: str) -> Sequence[int]:
+    """Where the words stand that a name of a secret has."""
     if len(lower) <= _SHORT:
-        return _NAME_WORD.search(lower) is not None
-    return any(word in lower for word in _NAME_WORDS)  # much faster in a long text
+        return [match.start() for match in _NAME_WORD.finditer(lower)]
+    return sorted(at for word in _NAME_WORDS for at in _places(lower, word))  # much faster in a long text
 
 
 _WITH_DIGIT = r"(?=[A-Za-z_-]{0,64}\d)"
@@ -162,25 +178,25 @@ _MARKS = ("sot_", "soi_", "sol_", "sos_")
 _OWN = re.compile(
     rf"(?:{'|'.join(_MARKS)})(?:[A-Za-z0-9_-]{{20,}}|(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{{8,}}(?=…|\.\.\.|\Z))"
 )
+OWN_CLUE = re.compile(rf"so(?=[{''.join(mark[2] for mark in _MARKS)}](?:_|[%\\&]))")
+OWN_PACKED = tuple(sorted({form for mark in _MARKS for form in inside_base64(mark.encode())}))
+"""One stands in a text with such a credential in any spelling, unless a letter of it is escaped."""
 _HEX = r"(?:2[dD]|3\d|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])"
 """A letter, a digit, `-` or `_`."""
-_MAY_HIDE = re.compile(
-    "|".join(sorted({form for mark in _MARKS for form in inside_base64(mark.encode())}))
-    + rf"|%{_HEX}|\\(?:u00|x){_HEX}|\\1[0-7]{{2}}|\\[_-]|&#"
-)
+_MAY_HIDE = re.compile("|".join(OWN_PACKED) + rf"|%{_HEX}|\\(?:u00|x){_HEX}|\\1[0-7]{{2}}|\\[_-]|&#")
 # No token is shorter than this or has other characters: most words are skipped without trying each pattern.
-_LONG_ENOUGH = r"(?=[\w.:=-]{15})"
+_LONG_WORD = re.compile(r"(?<![A-Za-z0-9_.:=-])[A-Za-z0-9_.:=-]{15,}")
 _TOKEN = re.compile(
-    rf"(?:(?<![A-Za-z0-9_-])|(?<=%[0-9A-F]{{2}})){_LONG_ENOUGH}(?:"
+    r"(?:(?<![A-Za-z0-9_-])|(?<=%[0-9A-F]{2}))(?=[\w.:=-]{15})(?:"
     + "|".join(f"({shape})" for _, shape in _TOKENS)
     + ")"
 )
 
 _COOKIE = r"[\w.-]{1,64}=[^\s;\"'`|&<>()$]{1,4096}"
 _IS = r"[\"']?\s{0,4}[:=]\s{0,4}[\"']?"
-# Kind, a word (in lower case) that must occur in the text, pattern.
+# Kind, a word (in lower case) with which it begins, or this many characters before it, pattern.
 _IN_CONTEXT = tuple(
-    (kind, word, re.compile(shape))
+    (kind, word, 1 if word == "-u" else 0, re.compile(shape))
     for kind, word, shape in (
         ("Slack webhook", "hooks", r"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9_/-]{16,})"),
         (
@@ -254,6 +270,10 @@ def _url_passwords(text: str) -> Iterator[Credential]:
             yield Credential(start, start + length, "password in a URL")
 
 
+_LONGEST_NAME = 66
+"""Characters of a name, with the two signs before it."""
+_AROUND_SIGN = 20
+"""Characters of what may stand between a name and its value."""
 _NAMED = re.compile(
     r"(?<![A-Za-z0-9_.-])(?<!://)(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,63}+)(?:\\?[\"'])?\s{0,4}(?P<sign>=>|[:=])\s{0,4}(?:\\?[\"'])?"
 )
@@ -263,18 +283,24 @@ _VALUE_BEFORE_HOST = re.compile(r"(?![/~.])[^\s\"'`$;|&<>()\\,{}\[\]@]{4,}")
 _NOTHING = frozenset({"none", "null", "true", "false", "bearer", "basic", "token", "digest", "undefined"})
 
 
-def _assignments(text: str) -> Iterator[Credential]:
+def _assignments(text: str, lower: str) -> Iterator[Credential]:
     """Find `PASSWORD=…`, `--api-key …`, `"token": "…"`, `?access_token=…` inside a longer text."""
-    for names in (_NAMED, _FLAG):
+    places = _naming_places(lower)
+    for names in (_NAMED, _FLAG) if places else ():
         at = 0
-        while name := names.search(text, at):
-            at = name.end()
-            kind = secret_name(name["name"])
-            shape = _VALUE_BEFORE_HOST if name["sign"] == ":" else _VALUE
-            value = shape.match(text, at) if kind else None
-            if value is not None and _is_secret_value(value[0], name["sign"]):
-                yield Credential(*value.span(), kind)
-                at = value.end()
+        for place in places:
+            # Up to the place itself others may stand before it, as in `name: password: …`.
+            while at <= place:
+                name = names.search(text, max(at, place - _LONGEST_NAME), place + _LONGEST_NAME + _AROUND_SIGN)
+                if name is None or name.start() > place:
+                    break
+                at = name.end()
+                kind = secret_name(name["name"])
+                shape = _VALUE_BEFORE_HOST if name["sign"] == ":" else _VALUE
+                value = shape.match(text, at) if kind else None
+                if value is not None and _is_secret_value(value[0], name["sign"]):
+                    yield Credential(*value.span(), kind)
+                    at = value.end()
 
 
 def _is_secret_value(value: str, sign: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from signoff.core.credential import without_password
+from signoff.core.hiding_places import Clues, clues
 from signoff.core.normal_form import normal_form
 from signoff.core.unescaped import LOOSE, SHORTEST_PACKED, Unescaped, marks
 
@@ -41,6 +42,8 @@ class DeclaredSecrets:
     """Those of them with a blank."""
     marks: frozenset[str]
     """One of them stands in every text with a long one or an end of one, unless the text is `LOOSE`. Empty: unknown."""
+    clues: Clues | None
+    """What to look for in a long text. None: unknown."""
 
     def spans(self, one: Unescaped) -> Iterator[tuple[int, int]]:
         """Yield where a secret stands in what was read, as (start, end). Spans may overlap."""
@@ -92,11 +95,14 @@ def declared(secrets: tuple[str, ...]) -> DeclaredSecrets:
     found = {form for secret in told if len(secret) >= SHORTEST for form in _forms(secret)}
     long = tuple(sorted(form for form in found if len(form) >= SHORTEST))
     words = {max(_WORD.findall(part), key=len, default="") for one in long for part in (one, one[:LONG], one[-LONG:])}
+    short = frozenset(secret for secret in told if len(secret) < SHORTEST)
+    cut = [part for one in long if len(one) > LONG for part in (one[: _least(one)], one[-LONG:])]
     return DeclaredSecrets(
-        short=frozenset(secret for secret in told if len(secret) < SHORTEST),
+        short=short,
         long=long,
         spaced=tuple(one for one in long if any(map(str.isspace, one))),
         marks=marks(words) if all(len(word) > 2 for word in words) else frozenset(),
+        clues=clues(short, long, cut),
     )
 
 
@@ -117,12 +123,17 @@ def _everywhere(text: str, part: str, start: int = 0) -> Iterator[tuple[int, int
 def _begun(one: Unescaped, secret: str, has_dots: bool) -> Iterator[tuple[int, int]]:
     """Yield where the beginning of a secret stands before an ellipsis, or most of it where the whole text ends."""
     text = one.text
-    scheme = _SCHEME.match(secret)
-    least = max(LONG, (scheme.end() if scheme is not None else 0) + 1)  # the scheme of a URL is no secret
+    least = _least(secret)
     for start, end in _everywhere(text, secret[:least], 0 if has_dots else max(0, len(text) - len(secret))):
         size = least + _in_common(text[end : start + len(secret)], secret[least:])
         if size < len(secret) and _is_cut_after(one, start, size, secret):
             yield start, start + size
+
+
+def _least(secret: str) -> int:
+    """Characters that the beginning of a secret must have to be recognised: the scheme of a URL is no secret."""
+    scheme = _SCHEME.match(secret)
+    return max(LONG, (scheme.end() if scheme is not None else 0) + 1)
 
 
 def _is_cut_after(one: Unescaped, start: int, size: int, secret: str) -> bool:

@@ -200,14 +200,15 @@ class Redactor:
         if self._declared is None and not may_hide_own(text):
             yield from own_credentials_in(text)
             return
-        from signoff.core.unescaped import unescaped
+        from signoff.core.hiding_places import Clues, readings
 
-        for one in unescaped(text, self._is_promising):
+        clues = Clues() if self._declared is None else self._declared.clues
+        for one, at in readings(text, clues, self._is_promising):
             for start, end in self._declared.spans(one) if self._declared is not None else ():
-                yield Credential(start, end, _DECLARED)
+                yield Credential(at + start, at + end, _DECLARED)
             for own in own_credentials_in(one.text):
                 if (span := one.origin(own.start, own.end)) is not None:
-                    yield Credential(*span, own.kind)
+                    yield Credential(at + span[0], at + span[1], own.kind)
 
     def _is_promising(self, text: str) -> bool:
         return may_hide_own(text) or (self._declared is not None and self._declared.may_stand_in(text))

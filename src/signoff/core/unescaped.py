@@ -43,11 +43,11 @@ class Unescaped:
         return place if place is None or self.above is None else self.above.origin(*place)
 
 
-def unescaped(text: str, is_promising: Callable[[str], bool] = bool) -> Iterator[Unescaped]:
+def unescaped(text: str, is_promising: Callable[[str], bool] = bool, *, is_part: bool = False) -> Iterator[Unescaped]:
     """Yield a text, and then what it may mean: as JSON, Python, a shell, a URL, HTML, SQL or base64 spell it.
 
     Few texts have in them what is looked for. `is_promising` says whether a text may have it in some spelling; of one
-    that may not, only the base64 is read.
+    that may not, only the base64 is read. With `is_part` a quote may have been opened before the text.
     """
     whole = Unescaped(text=text, whole=text)
     yield whole
@@ -60,7 +60,7 @@ def unescaped(text: str, is_promising: Callable[[str], bool] = bool) -> Iterator
     for _ in range(DEPTH):
         above, level = level, list[Unescaped]()
         for one in above:
-            for found in _read(one, is_promising if one is not whole else bool):
+            for found in _read(one, is_promising if one is not whole else bool, is_part):
                 # What is packed may say the same, and stand elsewhere: an escape between two pieces is gone.
                 if found.packed or found.text not in seen:
                     seen.add(found.text)
@@ -99,12 +99,13 @@ def marks(words: Iterable[str]) -> frozenset[str]:
     return found
 
 
-def _read(above: Unescaped, is_promising: Callable[[str], bool]) -> Iterator[Unescaped]:
+def _read(above: Unescaped, is_promising: Callable[[str], bool], is_part: bool) -> Iterator[Unescaped]:
     one = _legible(above) if above.packed else above
     if is_promising(one.text):
         for spelling in _SPELLINGS:
             if any(all(sign in one.text for sign in signs) for signs in spelling.signs):
-                yield _without(one, spelling)
+                for opened in ("", *spelling.quotes) if is_part else ("",):
+                    yield _without(one, spelling, opened)
     elif above.packed:
         return
     yield from _unpacked(one, () if above.packed or above.above is None else _runs(above.above.text))
@@ -123,6 +124,8 @@ class _Spelling:
     """All signs of one of these groups stand in a text that is spelled so."""
     inside: Mapping[str, _Spelling | None] = field(default_factory=dict[str, "_Spelling | None"])
     """How the contents of quotes are spelled, by the name of their group; None: as they are."""
+    quotes: str = ""
+    """Quotes that may be open where a text begins."""
 
     def read(self, text: str) -> str:
         """What a text means."""
@@ -142,9 +145,9 @@ class _Spelling:
             yield end, match.end(), ""
 
 
-def _without(above: Unescaped, spelling: _Spelling) -> Unescaped:
-    """The reading in which what is spelled so says what it means."""
-    text = above.text
+def _without(above: Unescaped, spelling: _Spelling, opened: str) -> Unescaped:
+    """The reading in which what is spelled so says what it means, after a quote that may be open."""
+    text = opened + above.text
     bounds: list[tuple[list[int], list[int]]] = []
 
     def place(start: int, end: int) -> tuple[int, int]:
@@ -152,10 +155,9 @@ def _without(above: Unescaped, spelling: _Spelling) -> Unescaped:
             bounds.append(_bounds(spelling.parts(text)))
         stands, means = bounds[0]
         first, last = bisect_right(means, start) - 1, bisect_right(means, end - 1) - 1
-        return (
-            stands[first] + (0 if first % 2 else start - means[first]),
-            stands[last + 1] if last % 2 else stands[last] + end - means[last],
-        )
+        begin = stands[first] + (0 if first % 2 else start - means[first])
+        stop = stands[last + 1] if last % 2 else stands[last] + end - means[last]
+        return max(0, begin - len(opened)), stop - len(opened)
 
     return Unescaped(text=spelling.read(text), whole=above.whole, packed=above.packed, above=above, _place=place)
 
@@ -235,7 +237,8 @@ _INSIDE: Mapping[str, _Spelling | None] = {
 
 def _shell(signs: Sequence[Sequence[str]], *quoted: str) -> _Spelling:
     """A command of a shell. One that stands in quotes itself has only quotes of the other kind."""
-    return _Spelling(re.compile("|".join((*quoted, _CHAR)), re.DOTALL), _unquoted, signs, _INSIDE)
+    quotes = "".join(one[-1] for one in quoted)
+    return _Spelling(re.compile("|".join((*quoted, _CHAR)), re.DOTALL), _unquoted, signs, _INSIDE, quotes)
 
 
 _SPELLINGS = (
@@ -262,13 +265,13 @@ _SPELLINGS = (
 
 # --- base64 ---
 
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}")
-_STANDARD = str.maketrans("-_", "+/")
+RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}")
+STANDARD = str.maketrans("-_", "+/")
 _LEGIBLE = re.compile("[^\0-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]{5,}")
 
 
 def _runs(text: str) -> Sequence[str]:
-    return _RUN.findall(text)
+    return RUN.findall(text)
 
 
 def _unpacked(above: Unescaped, known: Iterable[str] = ()) -> Iterator[Unescaped]:
@@ -276,13 +279,13 @@ def _unpacked(above: Unescaped, known: Iterable[str] = ()) -> Iterator[Unescaped
 
     Words that are `known`, because the text above has them too, are left out where none beside them is new.
     """
-    runs = list(_RUN.finditer(above.text))
+    runs = list(RUN.finditer(above.text))
     if old := frozenset(known):
         new = [False, *(run[0] not in old for run in runs), False]
         runs = [run for at, run in enumerate(runs) if any(new[at : at + 3])]
     if not runs:
         return
-    joined = "".join(run[0] for run in runs).translate(_STANDARD)
+    joined = "".join(run[0] for run in runs).translate(STANDARD)
     begins = list(accumulate((run.end() - run.start() for run in runs), initial=0))
     for phase in range(4):
         part = joined[phase : len(joined) - ((len(joined) - phase) % 4 == 1)]
