@@ -18,10 +18,13 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Effort
 from benchmarks.report import Report, Row, Table, Target
 from benchmarks.serve_load import HttpClient, Office, ServeProcess, office, read_head
+from signoff.core.strict_json import MOST_PARTS
 
 MOST_DELAY = 50.0
 """Milliseconds."""
 SIZE = 1_000_000
+PARTS = MOST_PARTS * 9 // 10
+"""Of what has many parts: more are refused."""
 EVERY = 0.002
 """Seconds between two questions of the other client."""
 POLICY = """\
@@ -39,17 +42,25 @@ CALLS: Mapping[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
     "a plain text": lambda size: ("note", {"text": "a " * (size // 2)}),
     "a path": lambda size: ("read_file", {"path": "a/" * (size // 2)}),
     "a path from home": lambda size: ("read_file", {"path": "~/" * (size // 2)}),
-    "many paths": lambda size: ("read_file", {"paths": [f"a/b{number}" for number in range(size // 12)]}),
+    "many paths": lambda size: ("read_file", {"paths": _many("a/b", size)}),
     "a command": lambda size: ("shell", {"command": "ls;" * (size // 3)}),
     "SQL": lambda size: ("query", {"sql": "/*" * (size // 2)}),
     "an address": lambda size: ("fetch", {"url": "https://a." * (size // 10)}),
-    "many recipients": lambda size: ("mail", {"to": [f"a{number}@a.example" for number in range(size // 18)]}),
+    "many recipients": lambda size: ("mail", {"to": [f"{name}@a.example" for name in _many("a", size * 7 // 8)]}),
     "marks": lambda size: ("note", {"text": "a" + "\u0301\u0316" * (size // 4)}),
     "hidden characters": lambda size: ("note", {"text": "\u202e" * (size // 3)}),
     "credentials": lambda size: ("note", {"text": ("ghp_" + "a1B2" * 6 + " ") * (size // 29)}),
-    "many names": lambda size: ("note", {f"a: b{number}": "v" for number in range(size // 18)}),
-    "many numbers": lambda size: ("note", {"numbers": [1.5] * (size // 5)}),
+    "many names": lambda size: ("note", dict.fromkeys(_many("a: b", size)[: PARTS // 2], "v")),
+    "many numbers": lambda size: ("note", {"numbers": [10.0 ** (size // PARTS % 300)] * PARTS}),
+    "escapes": lambda size: ("note", {"text": "%41\\x41" * (size // 8)}),
+    "base64": lambda size: ("note", {"text": "ab+/" * (size // 5) + "\n"}),
+    "too many parts": lambda size: ("note", {"numbers": [1] * (size // 3)}),
 }
+
+
+def _many(begin: str, size: int) -> list[str]:
+    """As many different texts as may be sent, which together have so many characters."""
+    return [f"{begin}{number:0{max(1, size // PARTS - len(begin) - 4)}}" for number in range(PARTS)]
 
 
 def measure(effort: Effort, bench: Bench) -> Report:
@@ -117,7 +128,7 @@ def _sending(port: int, token: str, path: str, asked: object) -> Callable[[], Aw
         status, said = await read_head(reader)
         await reader.readexactly(int(said.get("content-length", "0")))
         client.close()
-        assert status in (200, 201), status
+        assert status in (200, 201, 413), status
 
     return send
 

@@ -103,6 +103,20 @@ def test_a_secret_deep_in_a_long_text_is_found_in_each_spelling(name: str) -> No
                 assert expected or quote_before, (inner, here)
 
 
+@table("name", sorted(SPELLINGS))
+def test_a_secret_that_is_cut_deep_in_a_long_text_is_found(name: str) -> None:
+    secret = "p4ss\"w'ord/and+more"
+    whole = SPELLINGS[name][0](secret)
+    some = 0
+    for size in range(1, len(whole), 1 + len(whole) // 12):
+        for cut in (f"{whole[:size]}…", f"...{whole[-size:]}"):
+            text = f"{' x y' * 300}{cut}{' x y' * 300}"
+            expected = found_in_all_of_it(text, [secret])
+            assert expected <= found(text, [secret]), cut
+            some += len(expected)
+    assert some
+
+
 def test_a_part_of_a_text_is_not_its_end() -> None:
     """Most of a secret is masked where a text ends, as it was cut; not where only what is read ends."""
     secret = "open-sesame-to-the-door-and-more"

@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -22,6 +23,12 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
 
+BOUND = re.compile(
+    r"^\| (?P<what>[^|]+) \| (?P<most>[^|]+) \| [^|]+ \| `(?P<module>signoff[\w.]+)\.(?P<name>[A-Z_]+)` \|$",
+    re.MULTILINE,
+)
+
+
 def page(name: str) -> str:
     return (DOCS / name).read_text("utf-8")
 
@@ -32,6 +39,17 @@ def test_every_error_is_drawn_and_says_when_it_is_raised() -> None:
         assert f"`{name}`" in page("reference/errors.md"), f"docs/reference/errors.md lacks {name}"
         assert name in (errors.__doc__ or ""), f"the tree in errors.py lacks {name}"
     assert f"`{UnknownToolWarning.__name__}`" in page("reference/errors.md")
+
+
+def test_every_bound_is_what_its_constant_says() -> None:
+    rows = [row for row in page("reference/bounds.md").splitlines() if row.startswith("| ") and "| --- |" not in row]
+    bounds = list(BOUND.finditer(page("reference/bounds.md")))
+    assert len(bounds) == sum("constant |" not in row for row in rows) > 30
+    for bound in bounds:
+        value = getattr(import_module(bound["module"]), bound["name"])
+        number, unit = re.match(r"([\d,]+) ?(MiB|KiB)?", bound["most"]).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        said = int(number.replace(",", "")) * {"MiB": 1024 * 1024, "KiB": 1024}.get(unit, 1)
+        assert said == value, f"docs/reference/bounds.md: {bound['what']}: {value:,}"
 
 
 def test_every_option_of_the_capability_is_documented() -> None:
