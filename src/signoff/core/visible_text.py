@@ -45,7 +45,22 @@ def visible(text: str, *, lines: bool = False) -> str:
 
     Two different texts never give the same result. Apply it only once: it would escape its own markers.
     """
-    return (_ODD_BETWEEN_LINES if lines else _ODD).sub(lambda odd: "".join(_spell(odd)), text)
+    odd = _ODD_BETWEEN_LINES if lines else _ODD
+    return "".join([odd.sub(lambda found: "".join(_spell(found)), piece) for piece in _pieces(text)])
+
+
+_PIECE = 16_384
+"""Characters that are read at once: no other thread runs meanwhile."""
+_SEAM = re.compile("[!-~](?=[ -~])")
+"""Before a seam and after it nothing is hidden that goes on beyond it."""
+
+
+def _pieces(text: str) -> Iterator[str]:
+    start = 0
+    while len(text) - start > _PIECE and (seam := _SEAM.search(text, start + _PIECE)) is not None:
+        yield text[start : seam.end()]
+        start = seam.end()
+    yield text[start:]
 
 
 def is_clean(text: str, *, lines: bool = False) -> bool:
