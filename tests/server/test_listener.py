@@ -25,10 +25,12 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def connected(count: int = 1) -> AsyncGenerator[list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
+async def connected(
+    count: int = 1, app: Any = echo
+) -> AsyncGenerator[list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
     """Connections to a server."""
     with bound("127.0.0.1", 0) as made:
-        serving = listener_for(echo)
+        serving = listener_for(app)
         task = asyncio.create_task(serving.serve(sockets=[made]))
         clients = [await asyncio.open_connection(*made.getsockname()[:2]) for _ in range(count)]
         try:
@@ -84,6 +86,27 @@ async def test_connections_without_a_request_make_room_for_others(monkeypatch: p
         writer.write(GET)
         assert b"got 0" in await reader.read(1000)
         writer.close()
+
+
+async def test_whoever_sends_the_next_request_too_early_is_answered_once() -> None:
+    async with connected() as [(reader, writer)]:
+        writer.write(GET * 50)
+        assert (await reader.read()).count(b"HTTP/1.1 200") == 1, "and the connection is closed"
+
+
+async def test_whoever_reads_no_response_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "BODY_TAKES", 0.3)
+    over = asyncio.Event()
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(100):
+            await send({"type": "http.response.body", "body": bytes(1_000_000), "more_body": True})
+        over.set()
+
+    async with connected(app=endless) as [(_, writer)]:
+        writer.write(GET)
+        await over.wait()
 
 
 def test_there_are_fewer_connections_than_open_files(monkeypatch: pytest.MonkeyPatch) -> None:

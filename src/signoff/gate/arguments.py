@@ -31,6 +31,9 @@ from signoff.errors import EditRefused
 PROCESS_KEY = secrets.token_bytes(32)
 """HMAC key that tells secrets apart without showing them, where no store has one."""
 
+_MOST_BITS = 14_000
+"""Python neither reads nor writes whole numbers of more than 4,300 digits."""
+
 # --- as JSON ---
 
 
@@ -76,7 +79,15 @@ def _ordered(value: object) -> object:
         return [_ordered(item) for item in cast("list[object]", value)]
     if type(value) is dict:
         return {key: _ordered(item) for key, item in cast("dict[object, object]", value).items()}
-    return value
+    return HugeInteger() if isinstance(value, int) and _is_huge(value) else value
+
+
+class HugeInteger:
+    """Takes the place of a whole number with more digits than Python writes."""
+
+
+def _is_huge(number: int) -> bool:
+    return number.bit_length() > _MOST_BITS
 
 
 def _is_json(value: object) -> bool:
@@ -93,7 +104,7 @@ def _is_json(value: object) -> bool:
         return False
     for item in items:
         kind = type(item)
-        if kind is str or kind is int or kind is bool or item is None:
+        if kind is str or kind is bool or item is None or (kind is int and not _is_huge(cast("int", item))):
             continue
         if kind is float:
             if not math.isfinite(cast("float", item)):

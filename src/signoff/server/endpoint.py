@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticSerializationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from signoff.core.access import Permission
@@ -134,6 +134,8 @@ class Dispatch:
             return problem_response(problem)
         except SignoffError as error:
             return problem_response(problem_of(error))
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it, and it is no error of the server
         except Exception:
             _log.exception("%s %s failed", endpoint.method, endpoint.path)
             return problem_response(ProblemRaised(500, "error", "internal error; see the server's log"))
@@ -183,7 +185,8 @@ class Dispatch:
     async def _once(self, endpoint: Endpoint, visit: Visit[Any, Any], name: str, raw: bytes) -> Response:
         """Do a write with an idempotency key; a retry gets the stored response and does nothing."""
         store, holder, broker = self.state.broker.store, visit.identity.holder, self.state.broker
-        asked = sha256(b"\0".join((endpoint.method.encode(), str(visit.request.url.path).encode(), raw))).hexdigest()
+        url = visit.request.url
+        asked = sha256(b"\0".join((endpoint.method.encode(), f"{url.path}?{url.query}".encode(), raw))).hexdigest()
 
         async def keep(status: int, body: str) -> None:
             now = broker.clock.now()

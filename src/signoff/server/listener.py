@@ -13,8 +13,10 @@ from datetime import datetime
 from time import monotonic
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from signoff.core.moment import moment_text
 from signoff.errors import WrongUse
@@ -26,7 +28,17 @@ BACKLOG = 512
 MOST_CONNECTIONS = 2_000
 """Concurrent connections; more get 503, and those without a whole request are closed, the oldest first."""
 HEADERS_TAKE, BODY_TAKES = 10.0, 30.0
-"""Timeouts in seconds for the headers and for the whole request. Then the connection is closed."""
+"""Timeouts in seconds for the headers and for the whole request, and for reading a response. Then the connection is
+closed."""
+
+
+class _OneAtATime(H11Protocol):
+    """Hangs up after a response if the next request was sent before it: one sender could queue any number of them."""
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.conn.their_state is h11.DONE and self.conn.trailing_data[0]:
+            self.cycle.keep_alive = False
 
 
 class HttpListener(uvicorn.Server):
@@ -38,6 +50,8 @@ class HttpListener(uvicorn.Server):
         self._signals = signals
         self._waiting: dict[Any, tuple[object, float]] = {}
         """Connections without a complete request: the request before it, and since when."""
+        self._unread: dict[Any, float] = {}
+        """Connections whose response is not read, and since when."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -50,8 +64,13 @@ class HttpListener(uvicorn.Server):
 
     def _hang_up_on_slow(self, now: float) -> None:
         waiting: dict[Any, tuple[object, float]] = {}
+        unread: dict[Any, float] = {}
         for connection in self.server_state.connections:
             found: Any = connection
+            if found.flow.write_paused:
+                unread[found] = self._unread.get(found, now)
+                if now - unread[found] >= BODY_TAKES:
+                    found.transport.abort()
             request: Any = found.cycle  # the last request with complete headers
             has_head = request is not None and not request.response_complete
             if request is not None and has_head and not request.more_body:
@@ -60,7 +79,7 @@ class HttpListener(uvicorn.Server):
             waiting[found] = request, (since if before is request else now)
             if now - waiting[found][1] >= (BODY_TAKES if has_head else HEADERS_TAKE):
                 found.transport.abort()
-        self._waiting = waiting
+        self._waiting, self._unread = waiting, unread
         most, there = self.config.limit_concurrency or MOST_CONNECTIONS, len(self.server_state.connections)
         if there >= most:
             for found in sorted(waiting, key=lambda one: waiting[one][1])[: there - most // 2]:
@@ -90,7 +109,7 @@ def listener_for(
     return HttpListener(
         uvicorn.Config(
             SoundFraming(app),
-            http="h11",  # whatever else is installed: this is what the tests attack
+            http=_OneAtATime,  # whatever else is installed: this is what the tests attack
             log_config=None,
             access_log=False,
             server_header=False,

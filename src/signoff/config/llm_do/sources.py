@@ -163,6 +163,8 @@ def _read_json(file: str, found: Sources) -> ConfigValue:
         raise WrongFile(f"this is not JSON: {error.msg}", place=place, fix="repair the file first") from error
     except RecursionError as error:
         raise WrongFile("this is nested too deeply", place=Place(file)) from error
+    except ValueError as error:  # a number with thousands of digits
+        raise WrongFile(str(error), place=Place(file)) from error
     try:
         document = read_document(text, file=file)  # JSON is YAML, and this parser keeps the lines
     except PolicyError:
