@@ -139,10 +139,10 @@ def _problem(path: Sequence[Any], rule: str, wanted: Any) -> str:
         "maximum": f"should be at most {shown}",
         "exclusiveMinimum": f"should be more than {shown}",
         "exclusiveMaximum": f"should be less than {shown}",
-        "minLength": f"should be at least {shown} characters long",
-        "maxLength": f"should be at most {shown} characters long",
-        "minItems": f"should have at least {shown} items",
-        "maxItems": f"should have at most {shown} items",
+        "minLength": f"should be at least {_many(shown, 'character')} long",
+        "maxLength": f"should be at most {_many(shown, 'character')} long",
+        "minItems": f"should have at least {_many(shown, 'item')}",
+        "maxItems": f"should have at most {_many(shown, 'item')}",
         "pattern": f"should match the pattern {shown}",
         "required": f"lacks one of {shown}",
         "additionalProperties": "has a property that the schema does not allow",
@@ -152,3 +152,7 @@ def _problem(path: Sequence[Any], rule: str, wanted: Any) -> str:
 
 def _kinds(wanted: Any) -> str:
     return " or ".join(map(str, wanted)) if isinstance(wanted, list) else str(wanted)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _many(number: str, one: str) -> str:
+    return f"{number} {one}{'' if number == '1' else 's'}"

@@ -252,6 +252,7 @@ def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
     if sheet["state"] == "pending":
         already = "you have already approved it; " if given.again else ""
         waits = f"; {already}{told['agreed']}, and it needs {told['who']}"
+        waits += f"; {told['short']}" if told["short"] else ""
     yield f"{word}  {safe(sheet['id'])}  {safe(sheet['title'])}{waits}"
     if answer.arguments is not None:
         for line in told["changes"][-1] or ():

@@ -55,7 +55,10 @@ def lines(page: Page, at: datetime, width: int, *, view: View | None = None, cho
     who = ("you" if mine else "a person") + (f", with {quoted(safe(text))}" if text else "")
     number = len(page.items)
     if page.more:
-        yield click.style(f"The oldest {number:,} requests for {who}; --limit shows more", bold=True)
+        yield click.style(
+            f"The oldest {'request' if number == 1 else f'{number:,} requests'} for {who}; --limit shows more",
+            bold=True,
+        )
     else:
         yield click.style(f"{count(number, 'request waits', 'requests wait')} for {who}", bold=True)
     ages = [ago(item.opened_at, at) for item in page.items]

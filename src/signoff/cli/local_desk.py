@@ -90,7 +90,7 @@ class LocalDesk:
                     raise
                 raise RequestError(late_text(sheet_of(late, ()))) from error
             again = decision.approved and has_approved(request, by.name, voted.votes[-1].args_digest)
-            return GivenAnswer(sheet=sheet_of(voted, ()), again=again)
+            return GivenAnswer(sheet=sheet_of(await broker.shown(voted), ()), again=again)
 
         remembered = spelled_out(request, decision) if decision.terms is not None else ""
         return PreparedAnswer(given=given, id=request.id, remembered=remembered, give=give)

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from datetime import UTC, datetime, time, timedelta
 
+from signoff.core.counted import counted as count
 from signoff.core.moment import iso, moment_text
 from signoff.core.safe_text import printable as safe
 from signoff.core.visible_text import visible
@@ -132,8 +133,3 @@ def pad(text: str, width: int) -> str:
 def agent_name(agent: str) -> str:
     """The display name of a saved run's agent: a worker's name, or where another agent is found."""
     return visible(agent.removeprefix("worker:"))
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """`1 request`, `3 requests`."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"

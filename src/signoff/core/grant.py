@@ -9,6 +9,7 @@ from decimal import Context, Decimal
 
 from signoff.core.call import Call
 from signoff.core.canonical import canonical
+from signoff.core.counted import counted
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.moment import Zone, in_utc
 from signoff.core.request import ApprovalRequest
@@ -108,7 +109,7 @@ class Grant:
         if self.until is not None and now >= self.until:
             return f"ended at {_moment(self.until, zone)}"
         if self.max_uses is not None and self.used >= self.max_uses:
-            return f"used {self.used} times, its limit"
+            return f"used {counted(self.used, 'time')}, its limit"
         if self.budget is not None and call is not None:
             amount = amount_of(call.args.get(self.budget.arg))
             if amount is None:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from signoff.core.canonical import canonical
+from signoff.core.counted import counted
 from signoff.errors import CannotCanonicalise, RecordBroken
 
 _SAFE_INT = 2**53
@@ -297,7 +298,7 @@ def _named(checkpoint: Checkpoint, where: str) -> str:
 
 
 def _events(count: int) -> str:
-    return "1 event" if count == 1 else f"{count:,} events"
+    return counted(count, "event")
 
 
 _DEEPEST = 50

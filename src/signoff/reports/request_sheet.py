@@ -62,6 +62,7 @@ def sheet_of(request: ApprovalRequest, history: Sequence[Entry], *, viewer: str 
         "needs": card.needs if card is not None else "",
         "agreed": visible(agreed_text(request)) if card is not None else "",
         "who": visible(who(request.requirement)),
+        "short": visible(request.shortage),
         "owners": ", ".join(map(visible, request.owners)),
         "void": [_void(request, vote) for vote in request.votes],
         "changes": [_changed(request, vote.decision) for vote in request.votes],

@@ -11,6 +11,7 @@ import re
 from datetime import datetime
 
 from signoff.channels.discord.sheet import size
+from signoff.core.counted import counted
 from signoff.core.visible_text import CLOSE, OPEN
 
 PLAIN = "text"
@@ -118,7 +119,7 @@ def _ends(text: str, room: int, *, whole_lines: bool) -> tuple[str, int]:
 
 
 def _missing(count: int) -> str:
-    return f"{OPEN}{count:,} characters left out{CLOSE}"
+    return f"{OPEN}{counted(count, 'character')} left out{CLOSE}"
 
 
 def _spelled_span(text: str) -> str:

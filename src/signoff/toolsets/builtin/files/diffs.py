@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from signoff.core.counted import counted
 from signoff.core.preview import unified_diff
 
 MOST_BYTES = 1_000_000
@@ -69,4 +70,4 @@ def _text(data: bytes) -> str:
 
 
 def _size(data: bytes | None) -> str:
-    return "nothing" if data is None else f"{len(data):,} bytes"
+    return "nothing" if data is None else counted(len(data), "byte")

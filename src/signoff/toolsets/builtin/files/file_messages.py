@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from pydantic_ai.exceptions import ToolFailed
 
+from signoff.core.counted import counted
 from signoff.policy.glob import BadGlob
 from signoff.policy.linear_regex import BadRegex, LinearRegex
 from signoff.policy.phrases import shown
@@ -62,7 +63,7 @@ def some_lines(data: bytes, start: int, most: int, most_chars: int) -> str:
     if not lines:
         return "[the file is empty]"
     if start > len(lines):
-        raise ToolFailed(f"the file has {len(lines)} lines only")
+        raise ToolFailed(f"the file has {counted(len(lines), 'line')} only")
     chosen: list[str] = []
     room = most_chars
     for line in lines[start - 1 : start - 1 + most]:

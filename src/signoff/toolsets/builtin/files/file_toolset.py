@@ -22,6 +22,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.attached.marks import let_through
+from signoff.core.counted import counted
 from signoff.core.preview import basis_of
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import PreviewChanged, WrongUse
@@ -177,7 +178,7 @@ class FilesToolset(AttachedToolset):
                 self._same(path, inside, opened.where)
                 data = self._read(path, opened)
         if is_binary(data):
-            raise ToolFailed(f"{shown(path)} is not a text file; it has {len(data):,} bytes")
+            raise ToolFailed(f"{shown(path)} is not a text file; it has {counted(len(data), 'byte')}")
         return some_lines(data, max(start_line, 1), max(max_lines, 1), self.max_chars)
 
     def search_files(
@@ -218,7 +219,7 @@ class FilesToolset(AttachedToolset):
             if len(data) > self.max_bytes:
                 raise ToolFailed(f"the content has more than {self.max_bytes:,} bytes")
             spot.write(data)
-        return f"wrote {len(data):,} bytes to {path}"
+        return f"wrote {counted(len(data), 'byte')} to {path}"
 
     def edit_file(self, path: str, old: str, new: str, replace_all: bool = False) -> str:
         """Replace a text in a file by another.

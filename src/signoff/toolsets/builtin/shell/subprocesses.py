@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
+from signoff.core.counted import counted
 from signoff.core.result_text import EXIT_LINE, STOPPED_LINE
 from signoff.toolsets.builtin.shell.environment import MARK, find_program
 from signoff.toolsets.builtin.shell.sweep import started, sweep
@@ -107,7 +108,7 @@ class Capture:
         head = codecs.getincrementaldecoder("utf-8")("replace").decode(self._head)
         start = next((at for at, byte in enumerate(self._tail[:4]) if byte & 0xC0 != 0x80), 0)
         tail = self._tail[start:].decode("utf-8", "replace")
-        return f"{head}\n[… {self._left_out:,} bytes left out …]\n{tail}".replace("\0", "\ufffd")
+        return f"{head}\n[… {counted(self._left_out, 'byte')} left out …]\n{tail}".replace("\0", "\ufffd")
 
 
 class CallProcesses:
