@@ -93,6 +93,20 @@ def test_a_denied_name_is_found_where_it_is(project: Path, command: str, effect:
         ("grep -d recurse x .", Effect.ASK),
         ("grep --directories=recurse x", Effect.ASK),
         ("7z a x.7z conf", Effect.ASK),
+        ("find conf -delete", Effect.ASK),
+        ("find . -name '*' -delete", Effect.ASK),
+        ("find . -name '*.py' -o -delete", Effect.ASK),
+        ("git clean -fdx", Effect.ASK),
+        ("git add -f conf", Effect.ASK),
+        ("git stash -a", Effect.ASK),
+        ("git mv conf c", Effect.ASK),
+        ("find . -name '*.py' -delete", Effect.ALLOW),
+        ("find src -delete", Effect.ALLOW),
+        ("git clean -fd", Effect.ALLOW),
+        ("git add conf", Effect.ALLOW),
+        ("git stash", Effect.ALLOW),
+        ("git mv src c", Effect.ALLOW),
+        ("git commit -a -m x", Effect.ALLOW),
         ("tar cf x.tar src", Effect.ALLOW),
         ("zip -r x.zip src README.md", Effect.ALLOW),
         ("rsync -a src out", Effect.ALLOW),
@@ -102,9 +116,8 @@ def test_a_denied_name_is_found_where_it_is(project: Path, command: str, effect:
 def test_a_rule_that_names_a_program_does_not_mean_a_denied_file_below(
     project: Path, command: str, effect: Effect
 ) -> None:
-    named = {
-        "allow": {"tool": "Bash", "command": ["tar *", "zip -r *", "zip -qr *", "rsync *", "cp *", "grep *", "7z a *"]}
-    }
+    commands = ["tar *", "zip -r *", "zip -qr *", "rsync *", "cp *", "grep *", "7z a *", "find *", "git *"]
+    named = {"allow": {"tool": "Bash", "command": commands}}
     assert verdict(project, command, {"deny": {"path": "**/.env"}}, named) is effect
 
 

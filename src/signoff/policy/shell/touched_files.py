@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import combinations, islice
+from itertools import combinations, islice, pairwise
 from posixpath import basename, join
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from signoff.policy.phrases import shown
 from signoff.policy.places import is_too_long
 from signoff.policy.shell.common_files import BELOW, FileSet
 from signoff.policy.shell.file_patterns import escaped, is_wild, unescaped
+from signoff.policy.shell.filters import Filter
 from signoff.policy.shell.line import Simple, Word
 from signoff.policy.shell.simple_command import PATH, Concern, ReadOnlyCommand, Where, judge_words, seen_from
 from signoff.policy.shell.syntax_tree import Command, Tree
@@ -39,10 +40,20 @@ _PACKERS = frozenset(
     """
     tar gtar bsdtar star zip 7z 7za 7zr 7zz rar cpio gcpio pax rsync scp sftp rclone unison ditto xcopy robocopy gzip
     bzip2 xz zstd compress restic borg duplicity tarsnap mksquashfs genisoimage mkisofs xorriso diff colordiff sdiff
+    find gfind fd fdfind
     """.split()
 )
 """Programs that may read everything below their operands. An allow rule that names one of them means such reading, but
 not that of a file that another rule is about."""
+_GIT_TREES = frozenset({"rm", "mv"})
+_GIT_MORE = {
+    "clean": re.compile(r"-\w*[xX]"),
+    "add": re.compile(r"-\w*f|--force"),
+    "stash": re.compile(r"-\w*a|--all"),
+}
+"""Commands of git, and the options by which they work on ignored files, too."""
+_GIT_ALL = frozenset({"grep", *(f"{verb} all" for verb in _GIT_MORE)})
+_EITHER = frozenset(("-o", "-or", ",", "!", "-not", "(", "-prune"))
 _SEARCHERS = frozenset("grep egrep fgrep rgrep zgrep ugrep ggrep rg ag ack pt sift codespell".split())
 """Programs that may read everything below their operands, or below the working directory."""
 _INTO = frozenset({"mv", "cp", "ln", "install"})
@@ -236,16 +247,24 @@ class _Touches:
 
     def _add_packed(self, name: str, operands: Sequence[Word], directories: Sequence[str]) -> None:
         """Add what a program may read below the directories that it is given."""
-        searches = name in _SEARCHERS or (name == "git" and any(word.text == "grep" for word in operands))
-        if searches or name in _PACKERS:
+        verb = _git_verb(operands) if name == "git" else ""
+        searches = name in _SEARCHERS or verb in _GIT_ALL
+        if searches or name in _PACKERS or verb in _GIT_TREES:
             places = [value for word in operands[:_MOST_PAIRS] for value in _values(word)]
-            self._add_below(self.below, [*places, *([Word(".")] if searches else [])], directories)
+            filters = _of_find(operands) if name in ("find", "gfind") else ()
+            self._add_below(self.below, [*places, *([Word(".")] if searches else [])], directories, filters)
 
-    def _add_below(self, found: dict[FileSet, None], words: Iterable[Word], directories: Sequence[str]) -> None:
+    def _add_below(
+        self,
+        found: dict[FileSet, None],
+        words: Iterable[Word],
+        directories: Sequence[str],
+        filters: tuple[Filter, ...] = (),
+    ) -> None:
         for word in words:
             for directory in directories:
                 for path in seen_from(escaped(directory), word.glob or escaped(word.text)):
-                    found.setdefault(FileSet(path + BELOW))
+                    found.setdefault(FileSet(path + BELOW, filters))
 
     def _add_joined(
         self, pairs: Iterable[tuple[Word, Word]], directories: Sequence[str], *, last: bool = False
@@ -282,6 +301,22 @@ def _parts(pattern: str) -> Iterator[str]:
             return
         yield pattern[separator.end() :]
         yield pattern[: separator.start()]
+
+
+def _git_verb(operands: Sequence[Word]) -> str:
+    """Return the command of git, with an option by which it also works on files that git does not track."""
+    words = [word.text for word in operands]
+    verb = next((word for word in words if word in _GIT_MORE or word in _GIT_TREES or word == "grep"), "")
+    more = _GIT_MORE.get(verb)
+    return f"{verb} all" if more is not None and any(more.match(word) for word in words) else verb
+
+
+def _of_find(operands: Sequence[Word]) -> tuple[Filter, ...]:
+    """Return the pattern that every file has to match on which find works, if its expression is a plain one."""
+    words = [word.text for word in operands]
+    names = [name for test, name in pairwise(words) if test == "-name"]
+    plain = len(names) == 1 and _EITHER.isdisjoint(words)
+    return (Filter(True, names[0]),) if plain else ()
 
 
 def _values(word: Word) -> Iterator[Word]:
