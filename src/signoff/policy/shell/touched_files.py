@@ -104,7 +104,7 @@ class Stage(NamedTuple):
     judged: ReadOnlyCommand | Concern
     """Judged without regard to secrets."""
     directories: tuple[str, ...]
-    """Where it may run, relative to where the line starts."""
+    """Where it may run, relative to where the line starts; none if that is not known."""
 
 
 def touched(stages: Sequence[Stage] | None, tree: Tree) -> Touched:
@@ -178,13 +178,16 @@ class _Touches:
         return tuple(dict.fromkeys(directories))
 
     def add_stage(self, stage: Stage, runs: Set[str]) -> None:
+        if not stage.directories:
+            self.doubt("it runs after a `cd`, in a directory that is only known when it runs")
+        directories = stage.directories or ("",)
         for redirect in stage.command.redirects:
             if redirect.source is not None:
-                self.add_word(redirect.source, stage.directories)
+                self.add_word(redirect.source, directories)
         if isinstance(stage.judged, ReadOnlyCommand):
             self._add_reading(stage.judged)
         else:
-            self._add_words(stage.command.words, stage.directories, runs)
+            self._add_words(stage.command.words, directories, runs)
 
     def add_command(self, command: Command, directories: Sequence[str], runs: Set[str]) -> None:
         """Add a command that only the full parser found: what was quoted in it is not known."""
