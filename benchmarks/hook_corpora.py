@@ -5,23 +5,57 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from signoff.cli.coding_policy import BY_FILE, coding_policy
+from signoff.cli.coding_policy import coding_policy
+from signoff.cli.own_checks import tools
 from signoff.outside.outside_gate import CallPermission
 from signoff.wiring.hook_answer import HookDesk, HookOptions
+
+_NAMED = {
+    "script": re.compile(r"\b(?:npm|yarn|pnpm)(?: -\S+| --prefix \S+)*(?: run)?(?: -\S+)* ([a-z][\w:.-]*)"),
+    "environment": re.compile(r"\btox\b[^;&|\n]*? -e ([\w.-]+)"),
+    "session": re.compile(r"\bnox\b[^;&|\n]*? (?:-\w*s|--sessions?|-e) \"?([\w.-]+)"),
+    "target": re.compile(r"\bmake(?: -\S+)*((?: [a-z][\w.-]*)+)"),
+}
 
 
 def hook_allows(commands: Sequence[str], agent: str = "claude-code") -> list[bool]:
     """Which commands the hook lets run with nobody asked, in a project that has everything the policy looks for."""
     with tempfile.TemporaryDirectory(prefix="hook-corpora-") as name:
         place = Path(name).resolve()
-        for file in BY_FILE:
-            (place / file).touch()
+        _lay_out(place, commands)
         (place / "signoff.yaml").write_text(coding_policy(place, agent), encoding="utf-8")
         return asyncio.run(_judged(place, commands, agent))
+
+
+def _lay_out(place: Path, commands: Sequence[str]) -> None:
+    """Make a project that has everything the policy looks for.
+
+    It requires every tool, and each script, environment, session and target that a command names is there and runs
+    something that is not known: whether it is a check has to be told by its name.
+    """
+    text = "\n".join(commands)
+    named = {
+        kind: sorted({name for found in at.finditer(text) for name in found[1].split()}) for kind, at in _NAMED.items()
+    }
+    names = sorted({name for tool in tools() for name in tool.names})
+    for file in ("yarn.lock", "pnpm-lock.yaml", *(file for tool in tools() for file in tool.files)):
+        (place / file).touch()
+    python = [name for name in names if "/" not in name]
+    (place / "pyproject.toml").write_text(
+        f"[project]\nname = 'x'\ndependencies = {json.dumps(python)}\n", encoding="utf-8"
+    )
+    scripts = dict.fromkeys(named["script"], "node x.js")
+    package = {"name": "x", "devDependencies": dict.fromkeys(names, "*"), "scripts": scripts}
+    (place / "package.json").write_text(json.dumps(package), encoding="utf-8")
+    (place / "tox.ini").write_text("".join(f"[testenv:{name}]\n" for name in named["environment"]), encoding="utf-8")
+    sessions = "".join(f"@nox.session(name={name!r})\ndef x(session): ...\n" for name in named["session"])
+    (place / "noxfile.py").write_text(sessions, encoding="utf-8")
+    (place / "Makefile").write_text("".join(f"{name}:\n" for name in named["target"]), encoding="utf-8")
 
 
 async def _judged(place: Path, commands: Sequence[str], agent: str) -> list[bool]:

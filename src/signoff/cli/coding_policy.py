@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 
+from signoff.cli.own_checks import own_checks
 from signoff.outside.coding_agents import AGENTS, CLAUDE_CODE
 
 TEMPLATE = Path(__file__).parent / "templates" / "coding-agent.yaml"
@@ -13,24 +15,21 @@ LAST = "[read-only]"
 """The list of commands in the template, to which the derived commands are added."""
 INSIDE = "[inside]"
 """The list of the agent's own tools in the template."""
-BY_FILE = {
-    "pyproject.toml": ("pytest *", "python -m pytest *", "ruff check *", "mypy *", "pyright *"),
-    "setup.py": ("pytest *", "python -m pytest *"),
-    "tox.ini": ("tox",),
-    "package.json": ("npm test", "npm run test", "npm run build", "npm run lint"),
-    "Cargo.toml": ("cargo test", "cargo build", "cargo check"),
-    "go.mod": ("go test ./...", "go build ./...", "go vet ./..."),
-    "Makefile": ("make test", "make build", "make lint", "make check"),
-}
-"""Test and build commands, by the file that indicates them. A final `*` covers no option that writes where it says."""
+REWRITES = "[rewrites]"
+"""The list of commands in the template that a check covers, and that change files."""
+_RULE = re.compile(r"  - id: rewrites\n(?:    .*\n)+\n")
+_QUOTED = re.compile(r"[^\w ./=-]|:(?: |\Z)")
 
 
 def coding_policy(directory: Path, agent: str = CLAUDE_CODE.name) -> str:
     """The text of a signoff.yaml for this coding agent in the project in a directory."""
-    found = [command for file, commands in BY_FILE.items() if (directory / file).is_file() for command in commands]
-    found = list(dict.fromkeys(found))
-    more = "".join(f", {_written(one)}" for one in found)
-    text = TEMPLATE.read_text(encoding="utf-8").replace(LAST, f"{LAST[:-1]}{more}]", 1)
+    found = own_checks(directory)
+    text = TEMPLATE.read_text(encoding="utf-8")
+    text = text.replace(LAST, _wrapped(["read-only", *map(_written, found.allowed)], 15), 1)
+    if found.rewrites:
+        text = text.replace(REWRITES, _wrapped(list(map(_written, found.rewrites)), 15), 1)
+    else:
+        text = _RULE.sub("", text, count=1)
     return text.replace(INSIDE, _wrapped(AGENTS[agent].bookkeeping, 12), 1)
 
 
@@ -43,4 +42,4 @@ def _wrapped(words: Sequence[str], indent: int) -> str:
 
 
 def _written(command: str) -> str:
-    return f'"{command}"' if "*" in command else command
+    return f'"{command}"' if _QUOTED.search(command) else command

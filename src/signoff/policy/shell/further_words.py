@@ -157,6 +157,14 @@ def is_option(name: str, option: str) -> bool:
     )
 
 
+def takes_files(argv: Sequence[str]) -> bool:
+    """Whether the program takes any number of files below the directory."""
+    entry, _, _ = _found(argv)
+    if entry is not None and entry.script and len(inner := hand_on(tuple(map(Arg, argv))).inner) == 1:
+        entry, _, _ = _found([arg.text or "" for arg in inner[0].args] or argv)
+    return entry is not None and entry.operands == "below" and not entry.script
+
+
 def leads_away(word: str, *, address: bool = False) -> bool:
     """Whether a word is, or holds as its value, a path that leads out of the directory as written.
 
@@ -381,7 +389,9 @@ class _FurtherWords:
         texts = entry.values | entry.texts
         for names, kind in ((texts, "text"), (entry.places, "below"), ({name}, entry.fits.get(name, ""))):
             if (kind and name in names) or (name in self.named and name not in entry.flags and kind == "text"):
-                if equals or not following:
+                if not equals and not following:
+                    return 1, "" if kind == "text" else "it has no value"
+                if equals:
                     return 1, _operand(kind, value)
                 return 2, _following(entry, kind, following[0]) if at + 1 >= self.fixed else ""
         if name in self.named:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.places import normal
-from signoff.policy.shell.further_words import is_option, left_open, plain_word, runs_input, uncovered
+from signoff.policy.shell.further_words import is_option, left_open, plain_word, runs_input, takes_files, uncovered
 from signoff.policy.shell.line import Simple, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.simple_command import PATH, Concern, judge_words
@@ -35,6 +35,8 @@ _UP = re.compile(r"(?:\A|[/=:])\.\.(?:/|\Z)")
 _WILDCARD = re.compile(r"\*+|\?|\[[^]]*\]")
 _VERB = re.compile(r"[a-z][a-z0-9:-]*")
 _PLAIN_OPTION = re.compile(r"-[A-Za-z]|--[a-z][a-z-]*")
+_BELOW = re.compile(r"(?:\./)?[A-Za-z0-9_][\w.-]*/", re.ASCII)
+"""The beginning of a pattern that the shell expands to nothing that is an option, and in no hidden directory."""
 _NO = MatchResult.no("")
 
 
@@ -111,7 +113,7 @@ class CommandPattern:
         words = command.words
         if len(words) < len(self.words) or (len(words) > len(self.words) and not self.open):
             return Truth.NO
-        if any(word.glob or word.tilde for word in words):
+        if any(word.tilde or (word.glob and not self._only_files(at, command)) for at, word in enumerate(words)):
             return Truth.UNKNOWN  # the words that the shell expands them to are not those that the rule names
         truths = [_covered(glob, word.text) for glob, word in zip(self.words, words, strict=False)]
         if Truth.NO in truths:
@@ -119,6 +121,10 @@ class CommandPattern:
         if Truth.UNKNOWN in truths or self.beyond(command, concern, fed=fed):
             return Truth.UNKNOWN
         return Truth.YES
+
+    def _only_files(self, at: int, command: Simple) -> bool:
+        """Whether a file pattern stands for files in a directory that it names, and the final `*` for any of them."""
+        return at >= len(self.words) and takes_files(command.argv) and _BELOW.match(command.words[at].glob) is not None
 
     def beyond(self, command: Simple, concern: Concern | None, *, fed: bool = False) -> str:
         """Return why the final `*` does not stand for the words of the command behind those of the pattern, or ""."""

@@ -332,6 +332,9 @@ def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> No
         if not text.startswith("--") and letters & set(text[1:]):
             break
         at += 2 if text in values else 1
+    else:
+        if any(arg.sure in language.get("files", "").split() for arg in args[1:]):
+            return
     out.opaque.append(f"`{name}` runs code of another language")
 
 

@@ -1,0 +1,237 @@
+"""Find the tests and checks of a project by its own files: which tools it configures or requires, and its scripts.
+
+Scripts of package.json, environments of tox, sessions of nox and targets of make count if their name says that they
+test or check something and nothing in it, or in the script itself, says that they change something.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+_TABLE = Path(__file__).parent / "templates" / "own-checks.toml"
+_LARGEST = 1_000_000
+"""The most characters of a file that are read."""
+_MOST_NAMES = 60
+_SEPARATORS = re.compile(r"[-_.:/]+")
+_CHECKS = re.compile(
+    r"(?:tests?|testing|checks?|checkers?|lint(?:s|er|ers|ing)?|types?|typechecks?|typecheck(?:er|ing)|typing|mypy|pyright"
+    r"|flake8|pylint|ruff|black|isort|eslint|oxlint|prettier|stylelint|tsc|tsd|knip|cspell|units?|integration|smoke|e2e|specs?"
+    r"|doctests?|cov|coverage|cover|withcov|nocov|style|verify|validate|vet|clippy|jest|vitest|mocha|checklinks|linkcheck"
+    r"|py[0-9.]*|pypy[0-9.]*|python[0-9.]*|ci|quality|format)"
+)
+_CHANGES = re.compile(
+    r"(?:(?:auto)?fix(?:es|up)?|write|updates?|updated|upgrade|bump|publish|releases?|deploy|upload|push|install|uninstall|clean|"
+    r"cleanup|rm|remove|delete|destroy|drop|reset|watch|serve|server|dev|start|debug|build|dist|pack|package|migrate|migration|seed"
+    r"|setup|prepare|gen|generate|regen|docker|format|fmt|apply|commit|tag|sync|accept|approve|snapshots?|record|new|init)"
+)
+"""Words of a name that say that more is done than a test or a check. `format` alone formats; `format:check` checks."""
+_STAYS = frozenset({"check", "checks"})
+_REWRITES = re.compile(
+    r"(?:^|[\s=])(?:--(?:fix|write|update|updateSnapshot|update-snapshots?|apply|in-place)\b|-[uw]\b|rm\s|rimraf\b|del-cli\b|shx\s|"
+    r"git\s+(?!(?:diff|status|log|show|ls-files)\b)|curl\b|wget\b|ssh\b|scp\b|rsync\b|docker\b|kubectl\b|sudo\b|np\b)"
+    r"|\b(?:publish|deploy|upload)\b|>"
+)
+"""What stands in a script that changes more than reports and caches."""
+_TARGET = re.compile(r"^([A-Za-z0-9][\w.-]*(?:[ \t]+[A-Za-z0-9][\w.-]*)*)[ \t]*::?(?!=)", re.MULTILINE | re.ASCII)
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][\w.-]*)", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][\w.:-]*", re.ASCII)
+_BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+class OwnChecks(NamedTuple):
+    """The tests and checks of a project, as patterns of rules."""
+
+    allowed: tuple[str, ...]
+    rewrites: tuple[str, ...]
+    """What some of `allowed` cover too, though it changes files."""
+
+
+def own_checks(directory: Path) -> OwnChecks:
+    """Return the tests and checks of the project in a directory. What cannot be read there counts as absent."""
+    named = frozenset(_named(directory))
+    allowed: list[str] = []
+    rewrites: list[str] = []
+    for tool in tools():
+        if named & tool.names or any((directory / file).is_file() for file in tool.files):
+            allowed += [
+                *tool.commands,
+                *(f"{python} -m {one}" for one in tool.modules for python in ("python", "python3")),
+            ]
+            rewrites += tool.rewrites
+    for found in (_scripts, _environments, _sessions, _targets):
+        allowed += found(directory)
+    return OwnChecks(tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(rewrites)))
+
+
+class Tool(NamedTuple):
+    """A tool that tests or checks, and how to see that a project uses it."""
+
+    files: Sequence[str]
+    names: frozenset[str]
+    commands: Sequence[str]
+    modules: Sequence[str]
+    rewrites: Sequence[str]
+
+
+def tools() -> Iterator[Tool]:
+    """Yield every tool that may be found."""
+    for keys in tomllib.loads(_TABLE.read_text(encoding="utf-8")).values():
+        files, names = keys.get("files", "").split(), frozenset(keys.get("names", "").split())
+        yield Tool(files, names, keys.get("commands", ()), keys.get("modules", ()), keys.get("rewrites", ()))
+
+
+def only_checks(name: str, script: str = "") -> bool:
+    """Whether a script, target or session of this name tests or checks and changes nothing, as far as they tell."""
+    words = [word for word in _SEPARATORS.split(name.lower()) if word]
+    checks = any(map(_CHECKS.fullmatch, words))
+    changes = any(map(_CHANGES.fullmatch, words)) and not (words[-1] in _STAYS or words[0] in _STAYS)
+    changes = changes or any(word in ("fix", "write", "update", "publish", "release", "deploy") for word in words)
+    return bool(_NAME.fullmatch(name)) and checks and not changes and not _REWRITES.search(script)
+
+
+def _scripts(directory: Path) -> Iterator[str]:
+    """Yield how scripts of package.json are run, by the package managers of which there is a lock file."""
+    scripts = {name: text for name, text in _table(_package(directory).get("scripts")).items() if isinstance(text, str)}
+    if not (directory / "package.json").is_file():
+        return
+    yield from ("npm test", "npm run test", "npm run build", "npm run lint")
+    managers = {"yarn.lock": "yarn", "pnpm-lock.yaml": "pnpm", "bun.lock": "bun", "bun.lockb": "bun"}
+    used = list(dict.fromkeys(name for file, name in managers.items() if (directory / file).is_file()))
+    for name in _first(one for one in scripts if only_checks(one, _whole(one, scripts))):
+        yield f"npm run {name}"
+        for manager in used:
+            yield f"{manager} run {name}"
+            if (manager != "bun" and ":" in name) or name in ("test", "lint", "typecheck"):
+                yield f"{manager} {name}"
+
+
+def _whole(name: str, scripts: Mapping[str, str]) -> str:
+    """Return what a script runs, with the scripts before and after it."""
+    return "\n".join(scripts.get(one, "") for one in (f"pre{name}", name, f"post{name}"))
+
+
+def _environments(directory: Path) -> Iterator[str]:
+    """Yield how the environments of tox are run."""
+    if not (directory / "tox.ini").is_file():
+        return
+    yield from ("tox", "tox run", "tox -- *")
+    tox = _sections(directory / "tox.ini")
+    listed = "\n".join(tox.get("tox", {}).get(key, "") for key in ("envlist", "env_list"))
+    sections = (name.partition(":")[2] for name in tox if name.startswith("testenv:"))
+    names = (name for one in (*sections, *re.split(r"[\s,]+(?![^{]*\})", listed)) for name in _unbraced(one.strip()))
+    for name in _first(filter(only_checks, names)):
+        runs = (f"tox -e {name}", f"tox -q -e {name}", f"tox run -e {name}", f"tox r -e {name}")
+        yield from (*runs, f"tox -e {name} -- *", f"python -m tox -e {name}", f"python3 -m tox -e {name}")
+
+
+def _unbraced(text: str) -> Iterator[str]:
+    """Yield what `py{311,312}-x` stands for."""
+    group = _BRACES.search(text)
+    if group is None or len(text) > 200:
+        yield text
+        return
+    for one in group[1].split(",")[:20]:
+        yield from _unbraced(text[: group.start()] + one.strip() + text[group.end() :])
+
+
+def _sessions(directory: Path) -> Iterator[str]:
+    """Yield how the sessions of nox are run, which are functions of a module."""
+    text = _text(directory / "noxfile.py")
+    names: list[str] = []
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        names = [name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) for name in _session(node)]
+    for name in _first(filter(only_checks, names)):
+        for option in ("-s", "--session", "--sessions", "-e"):
+            yield from (f"nox {option} {name}", f"nox {option} {name} -- *")
+
+
+def _session(function: ast.FunctionDef) -> Iterator[str]:
+    for mark in function.decorator_list:
+        call = mark.func if isinstance(mark, ast.Call) else mark
+        if (isinstance(call, ast.Attribute) and call.attr == "session") or (
+            isinstance(call, ast.Name) and call.id == "session"
+        ):
+            keywords = mark.keywords if isinstance(mark, ast.Call) else []
+            given = (one.value for one in keywords if one.arg == "name" and isinstance(one.value, ast.Constant))
+            named = [str(one.value) for one in given]
+            yield from named or (function.name, function.name.replace("_", "-"))
+
+
+def _targets(directory: Path) -> Iterator[str]:
+    """Yield the targets of make."""
+    file = directory / "Makefile"
+    if not file.is_file():
+        return
+    yield from ("make test", "make build", "make lint", "make check")
+    names = (name for found in _TARGET.finditer(_text(file)) for name in found[1].split())
+    yield from (f"make {name}" for name in _first(filter(only_checks, names)))
+
+
+def _named(directory: Path) -> Iterator[str]:
+    """Yield the names of the packages that a project requires, and of the tools that it configures."""
+    project = _read(directory / "pyproject.toml", tomllib.loads)
+    yield from _table(project.get("tool"))
+    about = _table(project.get("project"))
+    lists = [about.get("dependencies"), *_table(about.get("optional-dependencies")).values()]
+    lists += _table(project.get("dependency-groups")).values()
+    poetry = _table(_table(project.get("tool")).get("poetry"))
+    groups = [poetry, *map(_table, _table(poetry.get("group")).values())]
+    for group in groups:
+        yield from (*_table(group.get("dependencies")), *_table(group.get("dev-dependencies")))
+    for one in lists:
+        yield from _required(map(str, cast("list[object]", one)) if isinstance(one, list) else ())
+    for file in ("tox.ini", "setup.cfg"):
+        sections = _sections(directory / file)
+        yield from (name.removeprefix("tool:").partition("-")[0] for name in sections)
+        yield from _required(line for keys in sections.values() for line in keys.get("deps", "").splitlines())
+    for file in sorted((*directory.glob("requirements*.txt"), *directory.glob("requirements/*.txt")))[:20]:
+        yield from _required(_text(file).splitlines())
+    package = _package(directory)
+    for key in ("dependencies", "devDependencies", "peerDependencies"):
+        yield from _table(package.get(key))
+
+
+def _required(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        if name := _REQUIREMENT.match(line.rpartition(": ")[2]):
+            yield name[1].lower().replace("_", "-")
+
+
+def _package(directory: Path) -> Mapping[str, Any]:
+    return _read(directory / "package.json", json.loads)
+
+
+def _sections(file: Path) -> Mapping[str, Mapping[str, str]]:
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    with suppress(configparser.Error, ValueError):
+        parser.read_string(_text(file))
+    return {name: {key: value or "" for key, value in parser.items(name)} for name in parser.sections()}
+
+
+def _read(file: Path, parse: Callable[[str], object]) -> Mapping[str, Any]:
+    with suppress(ValueError, RecursionError):
+        return _table(parse(_text(file)))
+    return {}
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _text(file: Path) -> str:
+    with suppress(OSError, ValueError):
+        if file.is_file() and file.stat().st_size <= _LARGEST:
+            return file.read_text(encoding="utf-8")
+    return ""
+
+
+def _first(names: Iterable[str]) -> Sequence[str]:
+    return list(dict.fromkeys(names))[:_MOST_NAMES]
