@@ -23,12 +23,15 @@ _NAMED = {
 }
 
 
-def hook_allows(commands: Sequence[str], agent: str = "claude-code") -> list[bool]:
-    """Which commands the hook lets run with nobody asked, in a project that has everything the policy looks for."""
+def hook_allows(commands: Sequence[str], agent: str = "claude-code", *, network: bool = False) -> list[bool]:
+    """Which commands the hook lets run with nobody asked, in a project that has everything the policy looks for.
+
+    With `network`, the policy also allows what only reads over the network.
+    """
     with tempfile.TemporaryDirectory(prefix="hook-corpora-") as name:
         place = Path(name).resolve()
         _lay_out(place, commands)
-        (place / "signoff.yaml").write_text(coding_policy(place, agent), encoding="utf-8")
+        (place / "signoff.yaml").write_text(coding_policy(place, agent, network=network), encoding="utf-8")
         return asyncio.run(_judged(place, commands, agent))
 
 

@@ -4,7 +4,8 @@
     python -m benchmarks.everyday.measure --list
 
 Each line is only judged, never run: as a call of `shell_readonly`, and as a coding agent's call by the policy that
-`signoff init --for claude-code` writes. `--list` shows what is asked about although it is harmless, by the reason.
+`signoff init --for claude-code` writes, also with `--network-reads`.
+`--list` shows what is asked about although it is harmless, by the reason.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ Verdicts = dict[str, Sequence[bool]]
 """Whether each line is allowed unasked, by each policy."""
 SHORT = "shell_readonly"
 LONG = "hook"
+ONLINE = "hook with network-reads"
 
 
 def main() -> None:
@@ -43,7 +45,11 @@ def main() -> None:
 def verdicts(lines: Sequence[Line]) -> Verdicts:
     texts = [line.text for line in lines]
     calls = ({"tool": "shell", "toolset": "shell_readonly", "args": {"command": text}} for text in texts)
-    return {SHORT: [verdict == "allow" for verdict in judged(calls)], LONG: hook_allows(texts)}
+    return {
+        SHORT: [verdict == "allow" for verdict in judged(calls)],
+        LONG: hook_allows(texts),
+        ONLINE: hook_allows(texts, network=True),
+    }
 
 
 def report(lines: Sequence[Line], allowed: Verdicts) -> Report:

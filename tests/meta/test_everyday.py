@@ -38,4 +38,4 @@ def test_every_source_has_a_licence_under_which_its_lines_may_be_shown() -> None
 def test_no_line_that_changes_something_or_prints_a_secret_runs_unasked() -> None:
     harmful = [line.text for line in everyday_lines() if line.kind in HARMFUL]
 
-    assert [text for text, runs in zip(harmful, hook_allows(harmful), strict=True) if runs] == []
+    assert [text for text, runs in zip(harmful, hook_allows(harmful, network=True), strict=True) if runs] == []

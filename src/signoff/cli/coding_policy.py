@@ -21,11 +21,16 @@ _RULE = re.compile(r"  - id: rewrites\n(?:    .*\n)+\n")
 _QUOTED = re.compile(r"[^\w ./=-]|:(?: |\Z)")
 
 
-def coding_policy(directory: Path, agent: str = CLAUDE_CODE.name) -> str:
-    """The text of a signoff.yaml for this coding agent in the project in a directory."""
+def coding_policy(directory: Path, agent: str = CLAUDE_CODE.name, *, network: bool = False) -> str:
+    """The text of a signoff.yaml for this coding agent in the project in a directory.
+
+    With `network`, it also allows commands that only read over the network.
+    """
     found = own_checks(directory)
     text = TEMPLATE.read_text(encoding="utf-8")
-    text = text.replace(LAST, _wrapped(["read-only", *map(_written, found.allowed)], 15), 1)
+    text = text.replace(
+        LAST, _wrapped(["read-only", *(["network-reads"] if network else []), *map(_written, found.allowed)], 15), 1
+    )
     if found.rewrites:
         text = text.replace(REWRITES, _wrapped(list(map(_written, found.rewrites)), 15), 1)
     else:

@@ -24,8 +24,11 @@ SCHEMAS = ".signoff"
 @click.option(
     "--for", "agent", type=click.Choice(tuple(AGENTS)), help="Write a policy for this coding agent, and no worker."
 )
+@click.option(
+    "--network-reads", is_flag=True, help="With --for: also allow what only reads over the network (`gh pr view`)."
+)
 @shared_options.only_here
-def init(directory: Path, agent: str | None) -> None:
+def init(directory: Path, agent: str | None, network_reads: bool) -> None:
     """Write signoff.yaml, workers/notetaker.yaml and hello.yaml into DIRECTORY (default: here). Overwrites nothing.
 
     Their schemas, for editors, go into .signoff; `signoff schema --write .signoff` updates them. With --for, it writes
@@ -38,10 +41,12 @@ def init(directory: Path, agent: str | None) -> None:
       signoff run notetaker "Note the milk" --model script:hello.yaml
       signoff init --for claude-code
     """
+    if network_reads and agent is None:
+        raise WrongUse("--network-reads is for the policy of a coding agent; give --for as well")
     if agent is not None:
         from signoff.cli.coding_policy import coding_policy
 
-        texts = {directory / "signoff.yaml": coding_policy(directory, agent)}
+        texts = {directory / "signoff.yaml": coding_policy(directory, agent, network=network_reads)}
     else:
         texts = {directory / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
     schemas = {directory / SCHEMAS / name: text for name, text in _schemas()}

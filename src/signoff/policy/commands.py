@@ -16,7 +16,7 @@ from signoff.policy.shell.command_facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.common_files import split_below
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
-from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand
+from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, reads_network
 from signoff.policy.shell.unknown_programs import copied, fed, may_start, read_programs
 from signoff.policy.shell.working_directories import Directory, is_cd
 
@@ -37,6 +37,8 @@ class CommandCondition:
     does: frozenset[str] = frozenset()
     secret: bool = False
     """Whether it names a secret place, whatever it does with it."""
+    network: bool = False
+    """Whether it may also read over the network, in allow rules."""
     argument: str = ARGUMENT
     every: bool = False
     text: str = field(init=False, compare=False)
@@ -47,6 +49,7 @@ class CommandCondition:
         wanted = [pattern.text for pattern in self.patterns]
         words = [f"like {listed(wanted)}"] if wanted else []
         words += ["that only reads"] if self.read_only else []
+        words += ["that only reads over the network"] if self.network else []
         words += [f"that {' or '.join(sorted(self.does))}"] if self.does else []
         words += ["that names a secret place"] if self.secret else []
         object.__setattr__(self, "text", f"with a command {' or '.join(words)}")
@@ -83,13 +86,17 @@ class CommandCondition:
         if shell.line is None:
             facts.note(shell.why)
             return MatchResult.no(shell.why)
+        if shell.line.inexact and not facts.call.roams:
+            why = f"the command {shell.line.inexact}"  # what is run as its words has to be exactly them
+            facts.note(why)
+            return MatchResult.no(why)
         allowed = False
         line = shell.line
         for simple, is_fed, read, where in zip(line.commands, line.fed, shell.judged, shell.directories, strict=True):
             judged = _unaided(simple, read) if facts.call.roams else read
             if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
                 continue  # only changes the directory for the commands after it, which are judged there
-            if not (self.read_only and isinstance(judged, ReadOnlyCommand)):
+            if not (self.read_only and isinstance(judged, ReadOnlyCommand)) and not self._asks_network(simple, judged):
                 fitting = self._fitting(simple, judged, is_fed)
                 why = _moved(simple, fitting, where, facts) if fitting else self._unfit(simple, judged, is_fed)
                 if why:
@@ -97,6 +104,10 @@ class CommandCondition:
                     return MatchResult.no(why)
             allowed = True
         return YES if allowed or self.read_only else MatchResult.no("no pattern covers `cd`")
+
+    def _asks_network(self, simple: Simple, judged: ReadOnlyCommand | Concern) -> bool:
+        from_secret = isinstance(judged, Concern) and judged.command.endswith(" <")
+        return self.network and not from_secret and reads_network(simple.words)
 
     def _fitting(self, simple: Simple, judged: ReadOnlyCommand | Concern, fed: bool) -> list[CommandPattern]:
         """Return the patterns that a command matches, wherever it runs."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from signoff.policy.url_conditions import UrlPattern
 
 READ_ONLY = "read-only"
+NETWORK_READS = "network-reads"
 
 _EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits")
 _DIALECTS = ("postgres", "sqlite", "mysql", "duckdb", "mssql", "oracle", "generic")
@@ -82,17 +83,17 @@ def _read_path(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
         yield PathCondition(patterns=found.get("matches", ()), directories=found.get("inside", ()), every=wary)
 
 
-def _command_pattern(written: str) -> CommandPattern | None:
+def _command_pattern(written: str) -> CommandPattern | str:
     from signoff.policy.shell.patterns import CommandPattern
 
-    return CommandPattern(written) if written != READ_ONLY else None
+    return CommandPattern(written) if written not in (READ_ONLY, NETWORK_READS) else written
 
 
 _COMMAND = MappingFormat(
     {
         "matches": texts(
             made(_command_pattern, "a command pattern", "bad command pattern"), "a list of command patterns"
-        ).about("read-only, or patterns."),
+        ).about("read-only, network-reads, or patterns."),
         "does": _DOES,
         "secret": Format(ConfigValue.flag, {"const": True}).about(
             "Whether it reads places where secrets are stored; in rules that ask or deny."
@@ -101,7 +102,7 @@ _COMMAND = MappingFormat(
     },
     short="matches",
     needs=("matches", "does", "secret"),
-    description="A shell command: read-only, a pattern such as git status, or a list.",
+    description="A shell command: read-only, network-reads, a pattern such as git status, or a list.",
     name="command",
 )
 
@@ -114,14 +115,17 @@ def _read_command(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
     if "secret" in entries and (wary or not entries["secret"].flag()):
         raise entries["secret"].wrong_key("`secret: true` is for rules that ask or deny", f"use `{READ_ONLY}`")
     found = _COMMAND.values(entries)
-    patterns: tuple[CommandPattern | None, ...] = found.get("matches", ())
+    patterns: tuple[CommandPattern | str, ...] = found.get("matches", ())
     for item, pattern in zip(entries["matches"].one_or_more(""), patterns, strict=True) if patterns else ():
-        if not wary and pattern is not None and not found_in(pattern):
+        if not wary and pattern == NETWORK_READS:
+            raise item.wrong(f"`{NETWORK_READS}` is for rules that allow", "use `does: sends`")
+        if not wary and not isinstance(pattern, str) and not found_in(pattern):
             fix = "write it as it is typed in a shell, word by word"
             raise item.wrong(f"no command is ever like {shown(item.value)}", fix)
     yield CommandCondition(
-        patterns=tuple(one for one in patterns if one is not None),
-        read_only=None in patterns,
+        patterns=tuple(one for one in patterns if not isinstance(one, str)),
+        read_only=READ_ONLY in patterns,
+        network=NETWORK_READS in patterns,
         does=found.get("does", frozenset()),
         secret="secret" in found,
         argument=found.get("arg", ARGUMENT),

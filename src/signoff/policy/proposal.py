@@ -253,7 +253,7 @@ def _simple(call: Call) -> tuple[str, ...]:
     if not isinstance(command, str) or isinstance(command, Veiled):
         return ()
     line = read_shell(command).line
-    if line is None or len(line.commands) != 1 or line.commands[0].redirects:
+    if line is None or not line.plain or len(line.commands) != 1 or line.commands[0].redirects:
         return ()
     words = line.commands[0].words
     plain = not any(word.glob or word.tilde for word in words)

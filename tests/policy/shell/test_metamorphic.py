@@ -20,7 +20,7 @@ ENOUGH = examples(1_500, daily=20, suppress=[HealthCheck.filter_too_much])
 ALLOWED = ("ls", "grep -rn 'a b' src | head -n 3", "cd src && cat main.py; git log --oneline", "sed -n 1,2p file.txt")
 WRAPPERS = ("bash -c ", "sh -c ", "eval ", "xargs -I{} sh -c ", "su -c ", "env -S ")
 NOWHERE = (" 2>/dev/null", " >/dev/null", " 2>&1", " &>/dev/null", " < /dev/null", " 2> /dev/null")
-WORKED_OUT = ("$x", "$(x)", "`x`", "${x}", '"$x"', "{a,b}", "$'a'", "<(x)", "a$(x)b", "~+")
+WORKED_OUT = ("$X", "$(x)", "`x`", "${x!}", "$(($x))", "{a,b}", "$'a'", "<(x)", "a$(x)b", "~+")
 
 BEHIND = (
     "; rm -rf x",
@@ -63,17 +63,12 @@ BEHIND = (
     " >/dev/null/../../x",
     " > /dev/tcp/127.0.0.1/9",
     " < /dev/tcp/127.0.0.1/9",
-    " <<E\nx\nE",
     " <<-E\nx\nE",
-    " <<< x",
     " {a,b}",
     " {1..3}",
-    " $x",
-    " ${x}",
     " ${x:=1}",
     " $'x'",
     ' $"x"',
-    "; x=1",
     "; PATH=. ls",
     "; f() { touch x; }",
     "; { touch x; }",
@@ -116,7 +111,6 @@ BEHIND = (
     "; kill 1",
 )
 BEFORE = (
-    "env ",
     "env -i ",
     "env X=1 ",
     "sudo ",
@@ -124,18 +118,12 @@ BEFORE = (
     "bash -c ",
     "sh -c ",
     "xargs ",
-    "timeout 5 ",
     "nohup ",
     "command ",
     "command -p ",
     "exec ",
     "eval ",
-    "nice ",
-    "nice -n 5 ",
-    "ionice ",
-    "time ",
     "builtin ",
-    "stdbuf -o0 ",
     "watch ",
     "strace ",
     "setsid ",
@@ -155,7 +143,6 @@ BEFORE = (
     "X=$(touch x) ",
     "X[0]=1 ",
     "X+=1 ",
-    "! ",
     "( ",
     "{ ",
     "if ",

@@ -63,7 +63,7 @@ def judged(command: str, *rules: dict[str, object], **more: str) -> Effect:
         ("git diff -- '.en*'", ASK),
         ("git diff -- '*nv'", ASK),
         ("cat .{env,x}", ASK),
-        ("X=.env; cat $X", ASK),
+        ("X=.env; cat $X", DENY),
         ("cd -P conf && rm .env", DENY),
         ("cd -L conf && tee .env", DENY),
         ("cd '' && rm .env", DENY),

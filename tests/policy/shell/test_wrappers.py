@@ -7,7 +7,8 @@ from tests.tables import table
 
 from signoff.policy.shell.literal import UNKNOWN, Arg
 from signoff.policy.shell.syntax_tree import Command, parse_tree
-from signoff.policy.shell.wrappers import changes_programs, hand_on
+from signoff.policy.shell.variables import changes_programs
+from signoff.policy.shell.wrappers import hand_on
 
 RM = ("rm", "-rf", "/srv")
 

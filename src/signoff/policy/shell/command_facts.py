@@ -17,9 +17,11 @@ from signoff.policy.shell.line import CommandLine, Simple, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.network import Contact, contact
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words
+from signoff.policy.shell.structured_lines import read_structured
 from signoff.policy.shell.syntax_tree import Command, Tree, parse_tree
 from signoff.policy.shell.touched_files import Stage, Touched, touched
 from signoff.policy.shell.working_directories import Directories, directories_of, named
+from signoff.policy.shell.wrapped_commands import seen_through
 from signoff.policy.shell.written_programs import runs_written
 
 LABEL_OF = {
@@ -145,7 +147,7 @@ class ShellFacts:
     @cached_property
     def commands(self) -> tuple[tuple[str | None, ...], ...]:
         """The words of every simple command at any depth; None for a word that is only known at run time."""
-        if self.line is not None and self.read_only:  # wrappers are never read-only, so such a line hides no commands
+        if self.line is not None and self.read_only and self.line.plain:
             return tuple(simple.argv for simple in self.line.commands)
         found = [command.words for command in self.tree.commands]
         known = set(found)
@@ -225,7 +227,13 @@ def _facts(text: str) -> ShellFacts:
 
 @lru_cache(maxsize=256)
 def _read_line(text: str) -> CommandLine | Refused:
-    return read_line(text)
+    read = read_line(text)
+    if isinstance(read, Refused):
+        found = read_structured(text)
+        if isinstance(found, Refused):
+            return read
+        read = found._replace(inexact=found.inexact and read.why)
+    return seen_through(read)
 
 
 def _judge(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[ReadOnlyCommand | Concern]:

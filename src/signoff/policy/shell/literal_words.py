@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, cast
 
 from signoff.core.visible_text import is_clean
-from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
+from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Unknown, Word
 
 LONGEST = 16_384
 """The longest text that is parsed, in characters."""
@@ -88,23 +88,23 @@ _BOTH = frozenset({"&>", "&>>", ">&"})
 _JOINED = {">&": 1, "1>&": 1, "2>&": 2}
 _STREAMS = {"1": 1, "2": 2}
 _NULL = "/dev/null"
-_ONTO = {(fd, to): Redirect(fd, None, to) for fd in (1, 2) for to in (1, 2)}
+ONTO = {(fd, to): Redirect(fd, None, to) for fd in (1, 2) for to in (1, 2)}
 _DROPPED = {1: Redirect(1), 2: Redirect(2)}
 # The most common redirects, for a fast path.
-_COMMON = {
+COMMON = {
     **{f"{sign}{_NULL}": [_DROPPED[fd]] for sign, fd in _TO_NOWHERE.items()},
-    **{f"{sign}{to}": [_ONTO[fd, to]] for sign, fd in _JOINED.items() for to in (1, 2)},
-    f"&>{_NULL}": [_DROPPED[1], _ONTO[2, 1]],
+    **{f"{sign}{to}": [ONTO[fd, to]] for sign, fd in _JOINED.items() for to in (1, 2)},
+    f"&>{_NULL}": [_DROPPED[1], ONTO[2, 1]],
 }
 _RANGE = re.compile(r"\d*-?\d*")
-_NETWORK = ("/dev/tcp/", "/dev/udp/")
+NETWORK = ("/dev/tcp/", "/dev/udp/")
 _JOINS = {";": Join.ALWAYS, "\n": Join.ALWAYS, "&&": Join.AND, "||": Join.OR}
 
 _BLANKS = re.compile(r"[ \t\n]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _BETWEEN_WORDS = frozenset(" \t\n;|&<>")
 # Makes a word in half the time: every shell call passes through here.
-_MakeWord: TypeAlias = Callable[[type[Word], tuple[str, str, bool, int, int]], Word]
+_MakeWord: TypeAlias = Callable[[type[Word], tuple[str, str, bool, int, int, Unknown]], Word]
 _new = cast("_MakeWord", tuple.__new__)  # pyright: ignore[reportUnknownMemberType]
 
 
@@ -116,8 +116,8 @@ def read_line(text: str) -> CommandLine | Refused:
     """
     if len(text) > LONGEST:
         return Refused(f"is longer than {LONGEST:,} characters", text[LONGEST : LONGEST + 20], LONGEST)
-    if not (text.isascii() and text.isprintable()) and (hidden := _hidden(text)):
-        return hidden
+    if not (text.isascii() and text.isprintable()) and (found := hidden(text)):
+        return found
     return _LineReader(text).line()
 
 
@@ -141,13 +141,13 @@ class _LineReader:
         while token := token_at(text, at):
             kind, at = token.lastindex, token.end()
             if kind == _PLAIN:
-                word = _new(Word, (token[_PLAIN], "", False, token.start(_PLAIN), at))
+                word = _new(Word, (token[_PLAIN], "", False, token.start(_PLAIN), at, Unknown.NOT))
             elif kind is None:
                 word = _word(text, at)
             elif kind <= _DOUBLE:
-                word = _new(Word, (token[kind], "", False, token.start(kind) - 1, at))
+                word = _new(Word, (token[kind], "", False, token.start(kind) - 1, at, Unknown.NOT))
             elif kind == _STARRED:
-                word = _new(Word, (token[kind], _one_star(token[kind]), False, token.start(kind), at))
+                word = _new(Word, (token[kind], _one_star(token[kind]), False, token.start(kind), at, Unknown.NOT))
             else:
                 following = self.between_words(kind, token[kind], token.start(kind), at)
                 if not isinstance(following, int):
@@ -177,9 +177,9 @@ class _LineReader:
         if not self.words:
             if operator == "\n" and not self.redirects:
                 return None
-            return Refused(f"has no command before {_quoted(operator)}", operator, at)
+            return Refused(f"has no command before {quoted(operator)}", operator, at)
         if operator == "|&":
-            self.redirects.append(_ONTO[2, 1])
+            self.redirects.append(ONTO[2, 1])
         self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
         self.words, self.redirects, self.both = [], [], False
         if operator[0] != "|" or operator == "||":
@@ -204,8 +204,8 @@ class _LineReader:
     def redirect(self, operator: str, at: int, end: int) -> int | Refused:
         """Handle a redirect with its target. Return where it ends."""
         self.both = self.both or operator.startswith("&")
-        if operator in _COMMON:
-            self.redirects += _COMMON[operator]
+        if operator in COMMON:
+            self.redirects += COMMON[operator]
             return end
         text = self.text
         if operator not in _TO_NOWHERE and operator not in _BOTH and operator not in _JOINED and operator != "<":
@@ -213,7 +213,7 @@ class _LineReader:
         while text[end : end + 1] in (" ", "\t"):
             end += 1
         if end == len(text) or text[end] in _BETWEEN_WORDS or text[end] == "#":
-            return Refused(f"has a redirect without a target: {_quoted(operator)}", operator, at)
+            return Refused(f"has a redirect without a target: {quoted(operator)}", operator, at)
         target = _word(text, end)
         if isinstance(target, Refused):
             return target
@@ -221,11 +221,11 @@ class _LineReader:
         if operator == "<":
             return self.source(target, raw)
         if operator in _JOINED and raw in _STREAMS:
-            self.redirects.append(_ONTO[_JOINED[operator], _STREAMS[raw]])
+            self.redirects.append(ONTO[_JOINED[operator], _STREAMS[raw]])
         elif target.text != _NULL or target.glob:
             return _written(operator, target, raw, at)
         elif operator in _BOTH:
-            self.redirects += (_DROPPED[1], _ONTO[2, 1])
+            self.redirects += (_DROPPED[1], ONTO[2, 1])
         elif operator in _TO_NOWHERE:
             self.redirects.append(_DROPPED[_TO_NOWHERE[operator]])
         else:
@@ -236,7 +236,7 @@ class _LineReader:
         """Handle a file that is read as input. Return where it ends."""
         if word.glob:
             return Refused("reads its input from files that a pattern names", raw, word.at)
-        if word.text.startswith(_NETWORK):
+        if word.text.startswith(NETWORK):
             return Refused("reads its input from the network", raw, word.at)
         if _RANGE.fullmatch(raw) and self.text[word.end : word.end + 1] in ("<", ">"):  # `<1-5>` is a pattern in zsh
             return Refused("has a redirect without a source: `<`", raw, word.at)
@@ -250,7 +250,7 @@ def _word(text: str, start: int) -> Word | Refused:
     at, seen = start, 0
     while piece := _PIECE.match(text, at):
         kind = piece.lastindex or 0
-        content, quoted = piece[kind], _P_SINGLE <= kind <= _P_ESCAPED
+        content, is_quoted = piece[kind], _P_SINGLE <= kind <= _P_ESCAPED
         if kind == _P_DOUBLE and "\\" in content:
             content = _KEPT_BACKSLASH.sub(r"\1", content)
         elif kind == _P_TILDE and at > start and text[at - 1] in "=:":
@@ -258,7 +258,7 @@ def _word(text: str, start: int) -> Word | Refused:
                 f"has `~` after `{text[at - 1]}`, which may mean the home directory", text[start : at + 1], start
             )
         seen |= 1 << kind
-        pieces.append((content, quoted))
+        pieces.append((content, is_quoted))
         at = piece.end()
     raw = text[start:at]
     following = text[at : at + 1]
@@ -282,16 +282,28 @@ def _word(text: str, start: int) -> Word | Refused:
 
 def _glob(pieces: list[tuple[str, bool]]) -> str | None:
     """Return the glob pattern of these pieces; "" if it matches only itself, None if shells disagree."""
-    pattern, active, inside = "", False, False
+    active, inside = False, False
     parts: list[str] = []
-    for content, quoted in pieces:
-        if quoted:
-            parts.append((_IN_BRACKETS if inside else _IN_PATTERN).sub(r"\\\g<0>", content))
+    for content, is_quoted in pieces:
+        if is_quoted:
+            parts.append(in_pattern(content, inside=inside))
             continue
         parts.append(content)
         active = active or content in ("*", "?")
         inside = inside or content == "["
-    pattern = "".join(parts)
+    return as_glob("".join(parts), active=active)
+
+
+def in_pattern(text: str, *, inside: bool) -> str:
+    """Return a text as it has to be written in a pattern, also `inside` brackets."""
+    return (_IN_BRACKETS if inside else _IN_PATTERN).sub(r"\\\g<0>", text)
+
+
+def as_glob(pattern: str, *, active: bool) -> str | None:
+    """Return a pattern as all shells read it; "" if it matches only itself, None if they disagree.
+
+    It is `active` if it has an unquoted `*` or `?`.
+    """
     if not active and not _CLOSED.match(pattern):
         return ""
     if not _CLEAR_PATTERN.fullmatch(pattern):
@@ -321,19 +333,19 @@ def _no_program(word: Word, raw: str) -> Refused | None:
     if raw.isalnum() and raw not in _RESERVED:
         return None
     if raw in _KEYWORDS:
-        return Refused(f"uses {_quoted(raw)}, a keyword of the shell", raw, word.at)
+        return Refused(f"uses {quoted(raw)}, a keyword of the shell", raw, word.at)
     if _ASSIGNS.match(raw):
         return Refused("sets a variable before it runs anything", raw, word.at)
     if word.glob:
         return Refused("names its program with a pattern", raw, word.at)
     if word.text in _DECLARES:
-        return Refused(f"uses {_quoted(word.text)}, which bash reads in a special way", raw, word.at)
+        return Refused(f"uses {quoted(word.text)}, which bash reads in a special way", raw, word.at)
     if word.text.startswith(("%", "-", "+")):  # quoted or not: for bash `\%1` is a job, too
         return Refused("starts with a job or an option of the shell, not with a program", raw, word.at)
     return None
 
 
-def _hidden(text: str) -> Refused | None:
+def hidden(text: str) -> Refused | None:
     """Refuse invisible characters, and those that do not look like what they are."""
     if control := _CONTROL.search(text):
         return Refused(f"holds a control character (U+{ord(control[0]):04X})", control[0], control.start())
@@ -343,6 +355,11 @@ def _hidden(text: str) -> Refused | None:
         )
         return Refused("holds invisible characters", char, at)
     return None
+
+
+def is_keyword(raw: str) -> bool:
+    """Whether a first word, as it is written, is a keyword or a builtin with its own syntax, and no program."""
+    return raw in _RESERVED
 
 
 def _blame(text: str, at: int) -> Refused:
@@ -376,7 +393,7 @@ def _blame_dollar(text: str, at: int, two: str) -> Refused:
         return Refused(f"holds a special quote: `{two}`", two, at)
     variable = re.compile(r"\$(?:\w+|\{[^}\n]{0,40}\}?|.?)", re.ASCII | re.DOTALL).match(text, at)
     name = variable[0] if variable else two
-    return Refused(f"depends on a variable: {_quoted(name)}", name, at)
+    return Refused(f"depends on a variable: {quoted(name)}", name, at)
 
 
 def _odd_redirect(text: str, operator: str, at: int, end: int) -> Refused:
@@ -392,17 +409,17 @@ def _odd_redirect(text: str, operator: str, at: int, end: int) -> Refused:
         target = _word(text, end) if end < len(text) else None
         if isinstance(target, Word):
             return _written(operator, target, text[end : target.end], at)
-    return Refused(f"has a redirect that is not understood: {_quoted(operator)}", operator, at)
+    return Refused(f"has a redirect that is not understood: {quoted(operator)}", operator, at)
 
 
 def _written(operator: str, target: Word, raw: str, at: int) -> Refused:
     """Return the refusal of a redirect that writes a file."""
     if operator in _JOINED and (raw == "-" or raw.rstrip("-").isdigit()):
-        return Refused(f"has a redirect that is not understood: {_quoted(operator + raw)}", operator + raw, at)
-    return Refused(f"writes to the file {_quoted(target.text)}", operator + raw, at)
+        return Refused(f"has a redirect that is not understood: {quoted(operator + raw)}", operator + raw, at)
+    return Refused(f"writes to the file {quoted(target.text)}", operator + raw, at)
 
 
-def _quoted(piece: str) -> str:
+def quoted(piece: str) -> str:
     """Return a piece of the text for a message: on one line, and cut if it is long."""
     piece = piece.replace("\n", "⏎").replace("\t", " ")
     return f"`{piece[:60]}…`" if len(piece) > 60 else f"`{piece}`"

@@ -19,13 +19,15 @@ from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.places import normal
 from signoff.policy.shell.further_words import is_option, left_open, plain_word, runs_input, takes_files, uncovered
-from signoff.policy.shell.line import Simple, Word
+from signoff.policy.shell.line import Simple, Unknown, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.simple_command import PATH, Concern, judge_words
 from signoff.policy.shell.syntax_tree import parse_tree
 from signoff.policy.shell.table import program
 from signoff.policy.table_files import table_text
 
+NETWORK_READS = "network-reads"
+"""Used in place of a pattern, in allow rules: every command that is known to only read over the network."""
 READ_ONLY = "read-only"
 """Used in place of a pattern: every command that is known to be read-only."""
 
@@ -110,10 +112,18 @@ class CommandPattern:
         `concern` is what is known against the command: a final `*` does not stand for words that run other programs,
         or run the input that the command is `fed`.
         """
+        if command.before and self._covers(command.whole, concern, fed=fed) is Truth.YES:
+            return Truth.YES
+        return self._covers(command, concern, fed=fed)
+
+    def _covers(self, command: Simple, concern: Concern | None, *, fed: bool) -> Truth:
         words = command.words
         if len(words) < len(self.words) or (len(words) > len(self.words) and not self.open):
             return Truth.NO
-        if any(word.tilde or (word.glob and not self._only_files(at, command)) for at, word in enumerate(words)):
+        if any(
+            word.tilde or word.unknown is not Unknown.NOT or (word.glob and not self._only_files(at, command))
+            for at, word in enumerate(words)
+        ):
             return Truth.UNKNOWN  # the words that the shell expands them to are not those that the rule names
         truths = [_covered(glob, word.text) for glob, word in zip(self.words, words, strict=False)]
         if Truth.NO in truths:

@@ -20,8 +20,18 @@ from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, BELOW_TRACKED,
 from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
 from signoff.policy.shell.languages import OF_TEXT, OF_WORDS, Trouble, check_sed
-from signoff.policy.shell.line import Word
-from signoff.policy.shell.table import CommandOption, OperandKind, Program, TakesValue, named_programs, program
+from signoff.policy.shell.line import Unknown, Word
+from signoff.policy.shell.literal import HOLE
+from signoff.policy.shell.table import (
+    CommandOption,
+    OperandKind,
+    Program,
+    TakesValue,
+    named_programs,
+    network_reader,
+    program,
+    tell_version,
+)
 
 PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
 """The search path for programs when a command runs unasked."""
@@ -40,6 +50,14 @@ _FILTERS = frozenset({"glob", "skip", "skip_directory", "pattern"})
 _SCRIPTS = {**OF_TEXT, "sed": partial(check_sed, separate=True)}
 
 
+_AT_RUN_TIME = "is given a word that is only known when it runs"
+_KNOW_UNKNOWN = frozenset({"test", "printf"})
+_WEB = re.compile(
+    r"(?i)(?:https?://)?(?!169\.254\.|metadata\b|0x)(?:(?:[a-z0-9_-]+\.)*[a-z_-][a-z0-9_-]*|(?:\d{1,3}\.){3}\d{1,3})(?::\d{1,5})?"
+    r"(?:[/?#][^\s@\\\"'<>`|{}]*)?",
+    re.ASCII,
+)
+"""A web address with no password in it, and not that of a cloud's own service, which hands out credentials."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
 """What every program reads as the same integer. Some programs take anything else for the next operand: ag, for one,
 takes `-A 08` for the pattern, and then what follows for a file."""
@@ -94,6 +112,10 @@ class ReadOnlyCommand(NamedTuple):
     """The paths in a revision of git that it reads (`HEAD:path`)."""
 
 
+_TELLS = frozenset({"--version", "--help"})
+_TELLER = Program(name="--version", does="prints its version or its help", options={}, commands={}, environment={})
+
+
 class Where(NamedTuple):
     """Where a command runs, as far as the line tells: each possible working directory, and resolved symlinks."""
 
@@ -115,16 +137,29 @@ def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand 
     """Return whether the simple command is read-only, by the table of programs."""
     first = words[0]
     name = first.text
-    if first.glob or first.tilde or not name:
+    if first.glob or first.tilde or first.unknown is not Unknown.NOT or not name:
         return Concern(name, name, "unknown", "is not a plain program name")
     if "/" in name:
         directory, _, name = name.rpartition("/")
         if directory not in PATH:
             return Concern(first.text, first.text, "runs", f"is a program outside {', '.join(PATH)}")
     known = program(name)
+    if known is None or known.trouble:
+        if len(words) == 2 and words[1].text in _TELLS and name in tell_version():
+            return ReadOnlyCommand(_TELLER)
     if known is None:
         return Concern(name, name, "unknown", _UNREAD if name in named_programs() else _UNKNOWN)
     return _Judge(known, words, where).judge(1)
+
+
+def reads_network(words: Sequence[Word]) -> bool:
+    """Whether a simple command, whose words are all known, only reads over the network."""
+    name = words[0].text
+    directory, slash, last = name.rpartition("/")
+    known = network_reader(last) if not slash or directory in PATH else None
+    if known is None or any(word.glob or word.tilde or word.unknown is not Unknown.NOT for word in words):
+        return False
+    return isinstance(_Judge(known, words, START).judge(1), ReadOnlyCommand)
 
 
 class _Judge:
@@ -207,7 +242,13 @@ class _Judge:
         while at < len(rest):
             word = rest[at]
             text = word.text
-            if len(text) < 2 or text[0] not in "-+" or (text[0] == "+" and text[:2] not in known.options):
+            if word.unknown is not Unknown.NOT and known.options and (why := self._may_be_option(word)):
+                return why
+            if (
+                len(text) < 2
+                or text[0] not in "-+"
+                or (text[0] == "+" and known.options.keys().isdisjoint((text, text[:2])))
+            ):
                 if known.commands:
                     operands.append((word, False))
                     return at
@@ -229,6 +270,12 @@ class _Judge:
                 self.first = set(self.given)
             at += used
         return at
+
+    def _may_be_option(self, word: Word) -> Concern | None:
+        """Return a concern if a word of which only a part is known may be an option."""
+        if word.text.startswith(HOLE) or word.text[0] in "-+" or word.unknown is Unknown.ANY:
+            return self.concern("", f"unknown: {_AT_RUN_TIME}")
+        return None
 
     def _option(self, word: Word, following: Word | None) -> int | Concern:
         """Read one word of options. Return how many words it took."""
@@ -280,6 +327,8 @@ class _Judge:
             return self.concern(name, "unknown: has no value")
         if following.glob:
             return self.concern(following.text, "unknown: is a pattern that the shell may expand to several words")
+        if following.unknown is Unknown.ANY:
+            return self.concern("", f"unknown: {_AT_RUN_TIME}")
         return self._value(option, name, following) or 2
 
     def _value(self, option: CommandOption, name: str, value: Word) -> Concern | None:
@@ -306,6 +355,8 @@ class _Judge:
                 return self.concern(word.text, "unknown: is an operand with which it may do more than read")
             kind = kinds[min(number, len(kinds) - 1)]
             concern = self._glob(word, closed, number, kinds) if word.glob else None
+            if word.unknown is Unknown.ANY and not (known.repeats and number >= len(kinds) - 1):
+                concern = self.concern("", f"unknown: {_AT_RUN_TIME}")
             concern = concern or self._check(kind, word, deep)
             if concern is not None:
                 return concern
@@ -358,12 +409,16 @@ class _Judge:
         """Return why a value or operand is not harmless or not what its kind says; None if it is."""
         if kind.name == "text":
             return None
+        if word.unknown is not Unknown.NOT:
+            return self.concern("", f"unknown: {_AT_RUN_TIME}")
         if kind.name == "name":
             return self._name(word)
         if kind.name == "number":
             return None if _NUMBER.fullmatch(word.text) else self.concern(word.text, "unknown: is not a number")
         if kind.name == "path":
             return self._path(word, deep)
+        if kind.name == "web":
+            return None if _WEB.fullmatch(word.text) else self.concern(word.text, "sends: is not a plain web address")
         if kind.name == "ref":
             return self._ref(word, deep)
         if kind.name in _FILTERS:
@@ -488,6 +543,8 @@ class _Judge:
 
     def _expression(self, at: int) -> ReadOnlyCommand | Concern:
         """Check the words of a program that has its own language for them."""
+        if self.program.language not in _KNOW_UNKNOWN and any(word.unknown is not Unknown.NOT for word in self.words):
+            return self.concern("", f"unknown: {_AT_RUN_TIME}")
         found = OF_WORDS[self.program.language](self.words[at:])
         if isinstance(found, Trouble):
             return self._in_script(found)

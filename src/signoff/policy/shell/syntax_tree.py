@@ -26,7 +26,8 @@ from signoff.policy.shell.grammar import (
 )
 from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word
 from signoff.policy.shell.runners import Args
-from signoff.policy.shell.wrappers import changes_programs, hand_on
+from signoff.policy.shell.variables import changes_programs, is_harmless
+from signoff.policy.shell.wrappers import hand_on
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -368,7 +369,7 @@ class _TreeWalk:
             self._add(self._args([node], inside), inside, node.start_byte)
             return
         name = re.split(r"[\[=+]", self._source(node), maxsplit=1)[0]
-        if changes_programs(name):
+        if changes_programs(name) and not is_harmless(*self._source(node).split("=", 1)):
             self.found.doubt(f"sets `{short(name)}`")
         self._push(node.children, inside)
 

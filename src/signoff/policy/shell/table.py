@@ -23,9 +23,10 @@ EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown"
 
 _PLAIN_KINDS = frozenset({
     "text", "number", "path", "name", "ref", "command", "output", "url", "host", "glob", "skip", "skip_directory",
-    "pattern", *OF_TEXT,
+    "pattern", "web", *OF_TEXT,
 })  # fmt: skip
 _STYLES = frozenset({"gnu", "posix", "single", "none"})
+_OFFLINE, _ONLINE = "shell/programs", "shell/network_reads"
 _HEADER = re.compile(r'^\[(?:"([^"\n]+)"|([^]\[."\n]+))\]\s*$', re.MULTILINE)
 
 
@@ -136,10 +137,22 @@ def program(name: str) -> Program | None:
 
 
 @lru_cache(maxsize=1)
-def _slices() -> Mapping[str, str]:
+def tell_version() -> frozenset[str]:
+    """Return the names of programs that with `--version` or `--help` alone print just that."""
+    return frozenset(tomllib.loads(table_text("shell/versions.toml"))["programs"].split())
+
+
+@lru_cache(maxsize=128)
+def network_reader(name: str) -> Program | None:
+    """Return what is known about how a program only reads over the network; None if it does not."""
+    return _build(name, entry) if (entry := _entry(name, directory=_ONLINE)) is not None else None
+
+
+@lru_cache(maxsize=2)
+def _slices(directory: str = _OFFLINE) -> Mapping[str, str]:
     """Return the text of each program's table, by the program's name."""
     found: dict[str, str] = {}
-    for file in table_names("shell/programs"):
+    for file in table_names(directory):
         text = table_text(file)
         heads = list(_HEADER.finditer(text))
         for number, head in enumerate(heads):
@@ -150,8 +163,8 @@ def _slices() -> Mapping[str, str]:
     return found
 
 
-def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
-    text = _slices().get(name)
+def _entry(name: str, seen: tuple[str, ...] = (), directory: str = _OFFLINE) -> Mapping[str, Any] | None:
+    text = _slices(directory).get(name)
     if text is None:
         return None
     try:
@@ -161,7 +174,7 @@ def _entry(name: str, seen: tuple[str, ...] = ()) -> Mapping[str, Any] | None:
     model = entry.pop("like", None)
     if model is None:
         return entry
-    base = _entry(model, (*seen, name)) if model not in (*seen, name) else None
+    base = _entry(model, (*seen, name), directory) if model not in (*seen, name) else None
     if base is None:
         raise BadTable(f"`{name}` is like `{model}`, which is not in the table")
     return {**base, **entry}

@@ -82,7 +82,7 @@ def _commands(facts: ShellFacts) -> Iterator[tuple[Words, bool]]:
         for number, stage in enumerate(pipeline.stages, start=1):
             plain.add(stage.argv)
             yield stage.argv, number == len(pipeline.stages)
-    if not facts.read_only:
+    if not facts.read_only or (facts.line is not None and not facts.line.plain):
         yield from ((argv, True) for argv in facts.commands if argv and argv not in plain)
 
 

@@ -7,7 +7,7 @@ from posixpath import normpath
 from typing import TypeAlias
 
 from signoff.policy.places import normal
-from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
+from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Unknown, Word
 
 Directory: TypeAlias = "str | None"
 """A directory relative to where the line starts: `sub`, `../other`, `/absolute`, `~/below/home`, and "" for the start
@@ -76,7 +76,9 @@ def _targets(words: tuple[Word, ...], directory: Directory) -> tuple[Directory, 
     operands = words[1:] if words and words[0].text == "--" else words
     if not words:
         return ("~",)
-    if len(operands) != 1 or operands[0].glob or not operands[0].text or operands[0].text.startswith("-"):
+    if len(operands) != 1 or operands[0].unknown is not Unknown.NOT:
+        return (None,)
+    if operands[0].glob or not operands[0].text or operands[0].text.startswith("-"):
         return (None,)
     text = operands[0].text
     if operands[0].tilde:

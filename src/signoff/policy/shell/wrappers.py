@@ -5,26 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.runners import SPECIAL, Args, Inner, Out, joined, old_tar, option_scripts, placed, run_code
+from signoff.policy.shell.variables import changes_programs, is_harmless
 from signoff.policy.table_files import table_text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?=", re.DOTALL)
-_CHANGES_PROGRAMS = re.compile(
-    r"""(?: PATH | CDPATH | IFS | ENV | BASH_\w+ | SHELL | SHELLOPTS | BASHOPTS | PS[0-4] | PROMPT_COMMAND | EXECIGNORE
-      | HOME | ZDOTDIR | GLOBIGNORE | FIGNORE | POSIXLY_CORRECT | TERMINFO | INPUTRC | HOST(?:FILE|ALIASES)
-      | (?:LD|DYLD|GIT|GCONV|PYTHON|PERL5?|RUBY|NODE|JAVA|LUA|PHP|SSH|GPG|MAN|LESS|NPM|MAKE|TAR|RIPGREP)_?\w*
-      | _JAVA_OPTIONS | JDK_JAVA_OPTIONS | CLASSPATH | CC | CXX | RUST\w* | CARGO\w* | GO(?:FLAGS|PATH|ROOT) | \w+_RSH
-      | \w*PAGER | \w*EDITOR | VISUAL | BROWSER | \w*ASKPASS | \w*_OPTS | \w*OPTIONS | \w*_COMMAND | \w*_(?:PROXY|proxy)
-      | XDG_\w+ | GREP_\w+ | LOCPATH | NLSPATH | OPENSSL_\w+ | CURL_HOME | WGETRC | DOCKER_\w+ | KUBECONFIG
-      | \w+_ARGS\w* )\Z""",
-    re.VERBOSE,
-)
 _SSH_SETTING = re.compile(r"(?i)(?:-\w*?o)?\s*(\w+Command)\s*[=\s]\s*(.+)", re.DOTALL)
 _RESERVED = frozenset("{ } ! if then elif else fi do done while until for select case esac function [[ ]] ((".split())
 _DECLARES = frozenset("export readonly unset local declare typeset integer float".split())
@@ -35,6 +26,8 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w*+(?:\[\d++\])?\Z")
 _NUMBERS = re.compile(
     r"(?:[\s+*/%<>=!&|^~?:,;()\[\]-]|0[xX][0-9a-fA-F]++(?!\w)|\d++(?![\w#])|\$[#?$]|\$\{#\w++\}|\$(?=\(\(|\[))*\Z"
 )
+_SETTING = re.compile(r"[0-9][0-9.]{0,9}[smhd]?|[A-Z]{1,8}[0-9]?|[LN]|-[0-9]{1,2}", re.ASCII)
+"""How long, how urgent, which signal, how much is kept back."""
 _TEXTS = ("doubt", "optional", "starts")
 _LOADER = re.compile(r"ld[\w-]*+\.so[\d.]*+\Z|ld-\d[\d.]*+\.so\Z")
 
@@ -71,6 +64,7 @@ class _Spec(NamedTuple):
     dashes: bool = False
     doubt: str = ""
     commands: Mapping[str, _Spec] = {}
+    unasked: frozenset[str] | None = None
 
 
 class _Table(NamedTuple):
@@ -112,11 +106,6 @@ def _spec(raw: Mapping[str, Any], keys: Mapping[str, Any]) -> _Spec:
     return _Spec(**made)
 
 
-def changes_programs(name: str) -> bool:
-    """Whether a variable of this name changes which programs run, or what they do."""
-    return _CHANGES_PROGRAMS.match(name) is not None
-
-
 def is_number(text: str) -> bool:
     """Whether arithmetic on this text uses numbers only: the value of a variable is evaluated and may run commands."""
     return _NUMBERS.match(text) is not None
@@ -135,6 +124,42 @@ def is_modelled(name: str) -> bool:
 def has_settings(name: str) -> bool:
     """Whether the program of this name takes `NAME=value`, and may run the value: `make CC=x`."""
     return name in _table().words
+
+
+def changes_nothing(argv: Sequence[str]) -> int:
+    """Return how many words stand before the command that a wrapper runs, if they change nothing about what it does.
+
+    0 if it is no wrapper, has another option, or runs nothing.
+    """
+    spec = _table().wrappers.get(argv[0].rpartition("/")[2]) if argv else None
+    if spec is None or spec.unasked is None:
+        return 0
+    at = _harmless_options(argv, spec, spec.unasked)
+    for _ in range(spec.operands):
+        if not at or at >= len(argv) or not _SETTING.fullmatch(argv[at]):
+            return 0
+        at += 1
+    while at and spec.assigns and at < len(argv) and "=" in argv[at]:
+        name, _, value = argv[at].partition("=")
+        if not is_harmless(name, value):
+            return 0
+        at += 1
+    return at if at < len(argv) else 0
+
+
+def _harmless_options(argv: Sequence[str], spec: _Spec, harmless: frozenset[str]) -> int:
+    """Return where the options of a wrapper end; 0 if one of them is not harmless."""
+    at = 1
+    while at < len(argv) and argv[at].startswith("-"):
+        name, equals, value = argv[at].partition("=")
+        if not name.startswith("--") and name[:2] in spec.values and len(argv[at]) > 2:
+            name, equals, value = argv[at][:2], "=", argv[at][2:]
+        at += 1
+        if name in spec.values and not equals:
+            equals, value, at = "=", argv[at] if at < len(argv) else "", at + 1
+        if name not in harmless or bool(equals) != (name in spec.values) or (equals and not _SETTING.fullmatch(value)):
+            return 0
+    return at
 
 
 def hand_on(args: Args, stdin: Arg | None = None) -> Handed:
@@ -365,7 +390,8 @@ def _assignments(args: Args, at: int, out: Out) -> int:
     """Skip what `env` and `sudo` take for assignments: any word with a `=`, also `BASH_FUNC_ls%%=…`."""
     while at < len(args) and "=" in (text := args[at].text or ""):
         name = text.partition("=")[0]
-        if changes_programs(name) or not (name.isidentifier() and name.isascii()):
+        harmless = is_harmless(*text.split("=", 1))
+        if not harmless and (changes_programs(name) or not (name.isidentifier() and name.isascii())):
             out.opaque.append(f"sets `{name}`")
         at += 1
     return at

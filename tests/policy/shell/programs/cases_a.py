@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 _READ = r"""
+exit ;; exit 0 ;; csvcut -n a.csv ;; csvcut -c 1,2 a.csv ;; csvgrep -c 1 -r '^I' a.csv ;; csvgrep -c x -f list a.csv ;;
+csvstat a.csv ;; csvstat --mean -c x a.csv ;; csvsort -c 1 -r a.csv ;;
+csvjoin -c id a.csv b.csv ;; csvstack a.csv b.csv ;;
+csvformat -D '|' a.csv ;; csvjson -i 4 -k x a.csv ;; in2csv a.xlsx ;; in2csv -s schema.csv a.txt ;; brctl show ;;
+brew list ;;
+brew list --versions node ;; openssl x509 -in a.crt -noout -subject ;; black --version ;; rustup --version ;;
+
 cat a.txt ;; cat -n a b - ;; cat -- -x ;; cat *.txt ;; tac -s x a ;; tac -rb a ;; nl -ba a ;; nl -s '. ' -w1 ;;
 rev a b ;; head -5 a ;; head -n -3 a b ;; head -c 10k *.txt ;; tail -n +2 a ;; tail -20 a ;; tail -c5 a ;;
 cut -d: -f1 /etc/passwd ;; cut -c-3 --complement a ;; paste -sd, - ;; paste -d '\n' a b ;; join -11 -21 -o1.1,2.3 a b ;;
@@ -173,7 +180,12 @@ uv pip install x ;; cargo build ;; cargo tree ;; cargo run ;; cargo +nightly --v
 npm test ;; npm ls ;; podman ps ;; npm view x ;; npm ls --prefix x ;; npm config list ;;
 pip install x ;; pip freeze ;; pip list --path x ;;
 pip list -o ;; pip list --outdated ;;
-pip --python x list ;; pip download x ;; pip show --log b x ;; pip config list ;; pip3 uninstall x ;; 'time' ls
+pip --python x list ;; pip download x ;; pip show --log b x ;; pip config list ;; pip3 uninstall x ;; 'time' -o x ls ;;
+csvcut .env ;; in2csv --write-sheets - a.xlsx ;; csvsql --query x a.csv ;;
+brew install x ;;
+openssl x509 -in a.crt ;; openssl x509 -in a.crt -noout -out x ;; black --version x ;;
+./black --version ;; frobnicate --version ;;
+yarn --version ;; mvn --version
 """
 """Lines that do more, or may."""
 

@@ -33,7 +33,7 @@ def test_every_entry_loads() -> None:
 
 def test_every_entry_has_a_case() -> None:
     lines = [line for command, _ in CASES if (line := read_shell(command).line)]
-    shown = {simple.words[0].text.rpartition("/")[2] for line in lines for simple in line.commands}
+    shown = {simple.whole.words[0].text.rpartition("/")[2] for line in lines for simple in line.commands}
 
     assert sorted(table.known_programs() - shown) == []
 

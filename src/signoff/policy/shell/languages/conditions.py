@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from itertools import cycle, pairwise
 
 from signoff.policy.shell.languages.trouble import Trouble
-from signoff.policy.shell.line import Word
+from signoff.policy.shell.line import Unknown, Word
 
 _EVALUATES = "runs: evaluates this as an expression in some shells, which may run commands"
 _COMPARES = frozenset("-eq -ne -lt -le -gt -ge".split())
+_OF_TEXTS = frozenset("-n -z -e -f -d -r -w -x -s -h -L".split())
 _SUBSCRIPTS = frozenset(("-v", "-R"))
 """Whether a variable is set: `-v 'x[$(id)]'`."""
 _INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
@@ -33,6 +34,8 @@ def test_trouble(words: Sequence[Word]) -> Trouble | None:
     for word in words:
         if word.glob:
             return Trouble(word.text, "unknown: is a pattern that the shell may expand to several operands")
+    if any(word.unknown is not Unknown.NOT for word in words) and not _has_plain_form(words):
+        return Trouble("", "unknown: is given a word that is only known when it runs, and may be an operator")
     texts = ["", *(word.text for word in words), ""]
     for at, (word, after) in enumerate(pairwise(texts)):
         if word in _SUBSCRIPTS:
@@ -46,6 +49,18 @@ def test_trouble(words: Sequence[Word]) -> Trouble | None:
     return None
 
 
+def _has_plain_form(words: Sequence[Word]) -> bool:
+    """Whether every word has its place, whatever it turns out to be: `-n "$x"`, `"$x" = y`, with `!` before it."""
+    words = words[:-1] if words and words[-1].text == "]" else words
+    words = words[1:] if words and words[0].text == "!" and len(words) > 2 else words
+    if any(word.unknown is Unknown.ANY for word in words):
+        return False
+    known = [word.text if word.unknown is Unknown.NOT else None for word in words]
+    if len(known) == 2:
+        return known[0] in _OF_TEXTS
+    return len(known) == 1 or (len(known) == 3 and known[1] in ("=", "==", "!="))
+
+
 def printf_trouble(words: Sequence[Word]) -> Trouble | None:
     """Return what keeps `printf` with these words from running unasked, or None."""
     texts = [word.text for word in words]
@@ -57,7 +72,7 @@ def printf_trouble(words: Sequence[Word]) -> Trouble | None:
     template, *values = rest
     if template.text.startswith("-v"):
         return Trouble(template.text, "changes: sets a variable of the shell")
-    if template.glob or (template.text.startswith("-") and rest is words):
+    if template.glob or template.unknown is not Unknown.NOT or (template.text.startswith("-") and rest is words):
         return Trouble(template.text, "unknown: is not a plain format")
     if _WRITTEN_PERCENT.search(template.text):
         return Trouble(template.text, "unknown: holds a `%` that is written as a number")
@@ -67,8 +82,8 @@ def printf_trouble(words: Sequence[Word]) -> Trouble | None:
     if not _NUMBERS.intersection(kinds):
         return None
     for kind, value in zip(cycle(kinds), values, strict=False):
-        if value.glob:
-            return Trouble(value.text, "unknown: is a pattern that the shell may expand to several numbers")
+        if value.glob or value.unknown is Unknown.ANY:
+            return Trouble(value.text, "unknown: may become several numbers")
         if kind in _NUMBERS and not _NUMBER.fullmatch(value.text):
             return Trouble(value.text, _EVALUATES)
     return None

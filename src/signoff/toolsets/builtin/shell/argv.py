@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -195,6 +196,8 @@ class _Runner:
             self._call.drain()
             if self._call.over():
                 return 124, ""
+            if len(pipeline.stages) == 1 and (said := pipeline.stages[0].argv)[0] == "exit":
+                return (int(said[1]) & 255 if said[1:] else code), ""
             try:
                 code = self._pipeline(pipeline, mine)
             except Unclear as unclear:
@@ -220,7 +223,8 @@ class _Runner:
                     streams = {0: _opened(os.devnull, files) if stdin is None else stdin, 1: stdout, 2: self._call.err}
                     try:
                         self._redirect(streams, stage.redirects, expander, files)
-                        started.append(self._start(ready[number], step, streams, alone=len(ready) == 1))
+                        wrapped = [word.text for word in stage.before]
+                        started.append(self._start(ready[number], wrapped, step, streams, alone=len(ready) == 1))
                     except _Trouble as trouble:  # reported on the command's own standard error
                         self._print(BuiltinResult(err=f"signoff: {trouble}\n"), streams)
                         started.append(trouble.code)
@@ -247,11 +251,13 @@ class _Runner:
                 streams[redirect.fd] = _opened(os.path.join(self._directories.now, found[0]), files)
 
     def _start(
-        self, argv: list[str], step: Step, streams: Mapping[int, int], *, alone: bool
+        self, argv: list[str], wrapped: list[str], step: Step, streams: Mapping[int, int], *, alone: bool
     ) -> subprocess.Popen[bytes] | int:
-        """Start a program, or run a shell builtin."""
+        """Start a program, or run a shell builtin. `wrapped` stands before it: variables, and programs that run it."""
         argv = unwrapped(argv)
-        if argv[0] in BUILTINS:
+        variables = {name: value for name, _, value in (one.partition("=") for one in takewhile(_assigns, wrapped))}
+        wrapped = wrapped[len(variables) :]
+        if argv[0] in BUILTINS and not wrapped:
             said = run_builtin(argv, self._directories if alone else replace(self._directories))
             self._print(said, streams)
             return said.code
@@ -263,6 +269,11 @@ class _Runner:
         )
         if not found.path:
             raise _Trouble(f"{argv[0]}: {found.why}", 127)
+        if wrapped:
+            wrapper = find_program(wrapped[0])
+            if not wrapper.path:
+                raise _Trouble(f"{wrapped[0]}: {wrapper.why}", 127)
+            argv, found = [*wrapped, found.name if self._sandbox else found.path, *argv[1:]], wrapper
         sandbox = self._sandbox
         inside = sandbox is not None
         words = (
@@ -275,7 +286,7 @@ class _Runner:
                 words,
                 program="" if inside else found.path,
                 directory=directory,
-                environment=_environment(step, directory, programs),
+                environment={**_environment(step, directory, programs), **variables},
                 stdin=streams[0],
                 stdout=streams[1],
                 stderr=streams[2],
@@ -308,6 +319,10 @@ def unwrapped(argv: Sequence[str]) -> list[str]:
     while argv[0] == "command" and len(argv) > 1 and not argv[1].startswith("-"):
         argv = argv[1:]
     return argv
+
+
+def _assigns(word: str) -> bool:
+    return word.partition("=")[0].isidentifier() and "=" in word
 
 
 def _argv(expander: Expander, stage: Simple, step: Step) -> list[str]:

@@ -41,6 +41,8 @@ def plan(command: str, root: str) -> CommandPlan:
         facts = read_shell(command)
         if facts.read_only and facts.paths:
             facts = read_shell(command, {path: leads_to(path, root) for path in facts.paths})
+        if facts.line is not None and facts.line.inexact and facts.read_only:
+            return CommandPlan(None, why=f"the command {facts.line.inexact}", labels=facts.labels | _UNKNOWN)
         readings = [one for one in facts.judged if isinstance(one, ReadOnlyCommand)]
         if not facts.read_only or facts.line is None or len(readings) != len(facts.line.commands):
             return CommandPlan(None, why=facts.why or "the command is not known to only read", labels=facts.labels)
@@ -59,7 +61,7 @@ def reading_doubt(command: str, root: str) -> str:
     """
     try:
         facts = read_shell(command)
-        if facts.line is None or facts.read_only:
+        if facts.line is None or facts.line.inexact or facts.read_only:
             return ""
         return world_doubt(facts.line, facts.judged, root)
     except Exception as error:  # a mistake of ours asks

@@ -136,7 +136,7 @@ class ShellToolset(AttachedToolset):
     def _trusted(self, command: str) -> CommandPlan | None:
         """The plan for a command that a rule of the user allows; None if only a shell can run it."""
         facts = read_shell(command)
-        if facts.line is None:
+        if facts.line is None or facts.line.inexact:
             return None
         steps = [
             Step(one.program.environment, one.program.adds, one.at)
