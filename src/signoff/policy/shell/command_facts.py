@@ -74,6 +74,11 @@ class ShellFacts:
         return self.concern is None
 
     @property
+    def hands_on(self) -> bool:
+        """Whether one of its read-only commands runs others."""
+        return any(isinstance(one, ReadOnlyCommand) and one.runs for one in self.judged)
+
+    @property
     def why(self) -> str:
         """Why it is not known to be read-only, naming the command and the deciding word; "" if it is."""
         return self.concern.sentence if self.concern is not None else ""
@@ -147,7 +152,7 @@ class ShellFacts:
     @cached_property
     def commands(self) -> tuple[tuple[str | None, ...], ...]:
         """The words of every simple command at any depth; None for a word that is only known at run time."""
-        if self.line is not None and self.read_only and self.line.plain:
+        if self.line is not None and self.read_only and self.line.plain and not self.hands_on:
             return tuple(simple.argv for simple in self.line.commands)
         found = [command.words for command in self.tree.commands]
         known = set(found)

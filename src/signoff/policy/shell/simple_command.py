@@ -19,7 +19,8 @@ from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, BELOW_TRACKED, RUN, may_share, stands_for
 from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
-from signoff.policy.shell.languages import OF_TEXT, OF_WORDS, Trouble, check_sed
+from signoff.policy.shell.languages import OF_TEXT, OF_WORDS, Trouble, check_find, check_sed
+from signoff.policy.shell.languages.find import executed
 from signoff.policy.shell.line import Unknown, Word
 from signoff.policy.shell.literal import HOLE
 from signoff.policy.shell.table import (
@@ -110,8 +111,15 @@ class ReadOnlyCommand(NamedTuple):
     """Like `patterns`, for what it reads recursively: each ends as a `FileSet` does."""
     tracked: tuple[str, ...] = ()
     """The paths in a revision of git that it reads (`HEAD:path`)."""
+    runs: bool = False
+    """Whether it runs other commands, which only read as well."""
 
 
+_TAKE_FILES = frozenset(
+    "cat head tail wc ls stat file du basename dirname echo md5sum sha1sum sha256sum sha512sum cksum nl tac strings od "
+    "grep egrep fgrep realpath readlink".split()
+)
+"""Programs that take the name of any file for nothing else."""
 _TELLS = frozenset({"--version", "--help"})
 _TELLER = Program(name="--version", does="prints its version or its help", options={}, commands={}, environment={})
 
@@ -176,6 +184,8 @@ class _Judge:
         self.deep: list[Word] = []
         self.filters: list[Filter] = []
         self.patterns: list[str] = []
+        self.below = False
+        """Whether every file that it is given stands for all that is below it."""
         self.tracked: list[str] = []
 
     def judge(self, at: int) -> ReadOnlyCommand | Concern:
@@ -349,7 +359,7 @@ class _Judge:
         if operands and known.operands_need and known.operands_need.isdisjoint(self.first):
             return self.concern(operands[0][0].text, known.operands_trouble)
         kinds = known.operands[1:] if known.no_first & self.given else known.operands
-        deep = bool(known.recursive) and not known.recursive.isdisjoint({ALWAYS, PAIR, *self.given})
+        deep = self.below or (bool(known.recursive) and not known.recursive.isdisjoint({ALWAYS, PAIR, *self.given}))
         for number, (word, closed) in enumerate(operands):
             if number >= len(kinds) and not (known.repeats and kinds):
                 return self.concern(word.text, "unknown: is an operand with which it may do more than read")
@@ -545,10 +555,38 @@ class _Judge:
         """Check the words of a program that has its own language for them."""
         if self.program.language not in _KNOW_UNKNOWN and any(word.unknown is not Unknown.NOT for word in self.words):
             return self.concern("", f"unknown: {_AT_RUN_TIME}")
-        found = OF_WORDS[self.program.language](self.words[at:])
+        words = self.words[at:]
+        if self.program.language == "find" and any(word.text == "-exec" for word in words):
+            return self._executing(words, at)
+        found = OF_WORDS[self.program.language](words)
         if isinstance(found, Trouble):
             return self._in_script(found)
         return ReadOnlyCommand(self.program, (), at)
+
+    def _executing(self, words: Sequence[Word], at: int) -> ReadOnlyCommand | Concern:
+        """Judge what find runs for the files that it finds, as if it were given all that is below the start."""
+        parts = executed(words)
+        if isinstance(parts, Trouble):
+            return self._in_script(parts)
+        rest, commands = parts
+        found = check_find(rest)
+        if isinstance(found, Trouble):
+            return self._in_script(found)
+        starts = found.paths or (Word("."),)
+        for command in commands:
+            known = program(command[0].text) if command[0].text in _TAKE_FILES else None
+            if known is None:
+                return self.concern(f"-exec {command[0].text}", "runs: runs a program for each file that it finds")
+            given = [one for word in command for one in (starts if word.text == "{}" else (word,))]
+            inner = _Judge(known, given, self.where)
+            inner.below = True
+            judged = inner.judge(1)
+            if isinstance(judged, Concern):
+                return judged
+            self.paths += judged.paths
+            self.patterns += judged.patterns
+            self.deep += inner.deep
+        return self._reading(at)._replace(runs=True)
 
     def _old_style(self, at: int) -> ReadOnlyCommand | Concern:
         """Read `tar tfv x` as `tar -tv -f x`, if at most one letter takes a value."""

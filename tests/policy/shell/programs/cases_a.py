@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 _READ = r"""
-exit ;; exit 0 ;; csvcut -n a.csv ;; csvcut -c 1,2 a.csv ;; csvgrep -c 1 -r '^I' a.csv ;; csvgrep -c x -f list a.csv ;;
+find . -name '*.py' -exec grep -l x {} + ;; find src -type f -exec wc -l {} \; ;; find . -exec echo {} {} \; ;;
+find a b -exec head -3 {} \; -exec ls -l {} + ;; exit ;; exit 0 ;;
+csvcut -n a.csv ;; csvcut -c 1,2 a.csv ;; csvgrep -c 1 -r '^I' a.csv ;; csvgrep -c x -f list a.csv ;;
 csvstat a.csv ;; csvstat --mean -c x a.csv ;; csvsort -c 1 -r a.csv ;;
 csvjoin -c id a.csv b.csv ;; csvstack a.csv b.csv ;;
 csvformat -D '|' a.csv ;; csvjson -i 4 -k x a.csv ;; in2csv a.xlsx ;; in2csv -s schema.csv a.txt ;; brctl show ;;
@@ -185,7 +187,14 @@ csvcut .env ;; in2csv --write-sheets - a.xlsx ;; csvsql --query x a.csv ;;
 brew install x ;;
 openssl x509 -in a.crt ;; openssl x509 -in a.crt -noout -out x ;; black --version x ;;
 ./black --version ;; frobnicate --version ;;
-yarn --version ;; mvn --version
+yarn --version ;; mvn --version ;;
+find . -exec rm {} \; ;; find . -exec cat x{} \; ;; find . -exec {} \; ;; find . -exec cat {} ;;
+find ~ -exec cat {} \; ;;
+find .ssh -exec cat {} + ;; find /etc -exec cat {} \; ;; find . -exec sed {} a \; ;; find . -exec jq {} a \; ;;
+find . -exec sh -c x {} \; ;;
+find . -exec git log {} \; ;; find . -exec cat {} \; -delete ;; find . -execdir cat {} \; ;;
+find . -exec ./cat {} \; ;; find . -exec cat .env {} \; ;; find . -exec env {} \; ;;
+find . -printf x -exec sort -o {} a \;
 """
 """Lines that do more, or may."""
 

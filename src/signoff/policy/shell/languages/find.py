@@ -69,6 +69,30 @@ def read_find(words: Sequence[Word]) -> FindResult | Trouble:
     return FindResult(tuple(paths), tuple(files))
 
 
+def executed(words: Sequence[Word]) -> tuple[Sequence[Word], Sequence[Sequence[Word]]] | Trouble:
+    """Return the words without `-exec … ;`, and the words of each command that it runs, with `{}` for the files."""
+    rest: list[Word] = []
+    commands: list[Sequence[Word]] = []
+    at = 0
+    while at < len(words):
+        if words[at].text != "-exec":
+            rest.append(words[at])
+            at += 1
+            continue
+        end = next((to for to in range(at + 1, len(words)) if _ends(words, to)), len(words))
+        command = words[at + 1 : end]
+        placed = [word for word in command if "{}" in word.text]
+        if end == len(words) or not placed or any(word.text != "{}" for word in placed) or command[0].text == "{}":
+            return Trouble("-exec", _ASKS["-exec"])
+        commands.append(command)
+        at = end + 1
+    return rest, commands
+
+
+def _ends(words: Sequence[Word], at: int) -> bool:
+    return words[at].text == ";" or (words[at].text == "+" and words[at - 1].text == "{}")
+
+
 def _options(words: Sequence[Word], paths: list[Word]) -> int | Trouble:
     """Return where the start directories begin. On BSD, `-f` may name some of them."""
     at = 0
