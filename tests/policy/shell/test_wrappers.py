@@ -6,8 +6,8 @@ import pytest
 from tests.tables import table
 
 from signoff.policy.shell.literal import UNKNOWN, Arg
+from signoff.policy.shell.shell_variables import changes_programs
 from signoff.policy.shell.syntax_tree import Command, parse_tree
-from signoff.policy.shell.variables import changes_programs
 from signoff.policy.shell.wrappers import hand_on
 
 RM = ("rm", "-rf", "/srv")

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word, unescape_here
-from signoff.policy.shell.variables import changes_programs
+from signoff.policy.shell.shell_variables import changes_programs
 from signoff.policy.shell.wrappers import is_number
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from signoff.policy.shell.literal_words import (
     is_keyword,
     quoted,
 )
-from signoff.policy.shell.variables import is_harmless, may_be_kept, may_be_printed, may_be_set
+from signoff.policy.shell.shell_variables import is_harmless, may_be_kept, may_be_printed, may_be_set
 
 MOST_COMMANDS = 128
 DEEPEST = 8
@@ -85,7 +85,7 @@ def read_structured(text: str) -> CommandLine | Refused:
         return Refused(f"is longer than {LONGEST:,} characters", text[LONGEST : LONGEST + 20], LONGEST)
     if not (text.isascii() and text.isprintable()) and (found := hidden(text)):
         return found
-    reader = _Reader(text)
+    reader = _StructureReader(text)
     try:
         return reader.line()
     except _No as no:
@@ -94,7 +94,7 @@ def read_structured(text: str) -> CommandLine | Refused:
         return Refused("is nested too deeply", "", 0)
 
 
-class _Read:
+class _CommandSoFar:
     """What was read of a simple command."""
 
     def __init__(self, *, fed: bool) -> None:
@@ -105,7 +105,7 @@ class _Read:
         self.fed = fed
 
 
-class _Made:
+class _WordSoFar:
     """What was read of a word."""
 
     def __init__(self, *, bare: bool) -> None:
@@ -133,7 +133,7 @@ class _Made:
         self.active = self.active or bool(value.glob)
 
 
-class _Reader:
+class _StructureReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at: int = 0
@@ -399,7 +399,7 @@ class _Reader:
 
     def simple(self, *, fed: bool) -> Simple:
         """Read one simple command."""
-        read, start = _Read(fed=fed or self.inside > 0), self.at
+        read, start = _CommandSoFar(fed=fed or self.inside > 0), self.at
         while self.more(read):
             pass
         if not read.words:
@@ -417,7 +417,7 @@ class _Reader:
             self.assign(variable, None)  # shells differ in whether it stays set
         return Simple(tuple(read.words), tuple(read.redirects), tuple(read.before), read.fed)
 
-    def more(self, read: _Read) -> bool:
+    def more(self, read: _CommandSoFar) -> bool:
         """Read the next word or redirect of a simple command. Return whether there was one."""
         self.space()
         char = self.text[self.at : self.at + 1]
@@ -465,7 +465,7 @@ class _Reader:
             raise self.no("sets a list", found[0])
         return found[1], self.word(value=True)
 
-    def only_assigns(self, read: _Read, start: int) -> Simple:
+    def only_assigns(self, read: _CommandSoFar, start: int) -> Simple:
         if not read.assigns or read.redirects:
             raise self.no("has no command here", self.text[start : self.at + 1])
         for name, value in read.assigns:
@@ -484,7 +484,7 @@ class _Reader:
         if not may_be_set(name):
             self.delicate = self.delicate or name
 
-    def export(self, read: _Read) -> Simple:
+    def export(self, read: _CommandSoFar) -> Simple:
         if read.before or read.redirects or len(read.words) != len(read.assigns) + 1 or not read.assigns:
             raise self.no("uses `export` in a way that is not understood", "export")
         for name, value in read.assigns:
@@ -499,7 +499,7 @@ class _Reader:
         self.exact = False
         return Simple((_TRUE,), (), tuple(read.words))
 
-    def reads(self, read: _Read) -> Simple:
+    def reads(self, read: _CommandSoFar) -> Simple:
         names = [word.text for word in read.words[1:] if word.text != "-r"]
         if read.before or not names or any(word.unknown is not Unknown.NOT or word.glob for word in read.words):
             raise self.no("uses `read` in a way that is not understood", "read")
@@ -515,7 +515,7 @@ class _Reader:
     def word(self, *, value: bool = False) -> Word:
         """Read one word: of a command, or the value of a variable, which is neither split nor a pattern."""
         text, start = self.text, self.at
-        made = _Made(bare=not value)
+        made = _WordSoFar(bare=not value)
         while self.at < len(text) and text[self.at] not in _END:
             self.piece(made, start)
         raw = text[start : self.at]
@@ -533,7 +533,7 @@ class _Reader:
             self.exact = False
         return Word("".join(made.whole), glob, made.tilde, start, self.at, unknown)
 
-    def piece(self, made: _Made, start: int) -> None:
+    def piece(self, made: _WordSoFar, start: int) -> None:
         """Read the next piece of a word that began at `start`."""
         text, char = self.text, self.text[self.at]
         if plain := _PLAIN.match(text, self.at):
@@ -554,7 +554,7 @@ class _Reader:
         else:
             self.sign(made, char, start)
 
-    def sign(self, made: _Made, char: str, start: int) -> None:
+    def sign(self, made: _WordSoFar, char: str, start: int) -> None:
         """Read a character with a meaning outside quotes."""
         text, following = self.text, self.text[self.at + 1 : self.at + 2]
         self.at += 1

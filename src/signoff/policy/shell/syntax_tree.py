@@ -26,7 +26,7 @@ from signoff.policy.shell.grammar import (
 )
 from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word
 from signoff.policy.shell.runners import Args
-from signoff.policy.shell.variables import changes_programs, is_harmless
+from signoff.policy.shell.shell_variables import changes_programs, is_harmless
 from signoff.policy.shell.wrappers import hand_on
 
 if TYPE_CHECKING:

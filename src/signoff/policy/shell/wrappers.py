@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.runners import SPECIAL, Args, Inner, Out, joined, old_tar, option_scripts, placed, run_code
-from signoff.policy.shell.variables import changes_programs, is_harmless
+from signoff.policy.shell.shell_variables import changes_programs, is_harmless
 from signoff.policy.table_files import table_text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?=", re.DOTALL)

@@ -1,5 +1,5 @@
 """Variables in command lines: which ones a line may set unasked, and which may be printed. The names are in
-`variables.toml`."""
+`shell_variables.toml`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHANGES_PROGRAMS = re.compile(
 )
 
 
-class _Table(NamedTuple):
+class _VariableTable(NamedTuple):
     special: frozenset[str]
     telling: re.Pattern[str]
     begin: re.Pattern[str]
@@ -73,12 +73,12 @@ def is_harmless(name: str, value: str) -> bool:
 
 
 @cache
-def _table() -> _Table:
-    data = cast("Mapping[str, Any]", tomllib.loads(table_text("shell/variables.toml")))
+def _table() -> _VariableTable:
+    data = cast("Mapping[str, Any]", tomllib.loads(table_text("shell/shell_variables.toml")))
     harmless = {
         name: re.compile(value, re.ASCII) for value, names in data["harmless"].items() for name in names.split()
     }
-    return _Table(
+    return _VariableTable(
         frozenset(data["special"].split()),
         re.compile(data["telling"], re.ASCII),
         re.compile(data["begin"], re.ASCII),
