@@ -49,7 +49,11 @@ async def test_another_body_or_path_under_the_same_key_is_a_mistake(api_desk: Ap
     await api_desk.post(path, {"text": "one"}, status=201, headers=key("one"))
     await api_desk.refused(422, "key-reused", "POST", path, {"text": "two"}, headers=key("one"))
     await api_desk.refused(422, "key-reused", "POST", f"/requests/{asked.id}/claim", headers=key("one"))
-    await api_desk.refused(422, "key-reused", "POST", path, {"text": "one"}, headers=key("one"), again="1")
+    await api_desk.post("/halt", {"why": "first"})
+    assert (await api_desk.call("DELETE", "/halt", headers=key("lift"), why="over")).json()["halted"] is False
+    await api_desk.post("/halt", {"why": "second"})
+    await api_desk.refused(422, "key-reused", "DELETE", "/halt", headers=key("lift"), why="over, too")
+    await api_desk.call("DELETE", "/halt")
     assert await comments(api_desk, asked.id) == 1
     for bad in ("", " ", "ü", "x" * 201):
         sent = {"idempotency-key": bad.encode("latin-1")}
