@@ -14,8 +14,11 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 def open_regular(file: str | os.PathLike[str], *, follow: bool = True) -> BinaryIO:
     """Open a regular file to read. Raises `OSError` for anything else; with `follow=False`, also for a symlink."""
     descriptor = os.open(file, _FLAGS | (0 if follow else _NO_LINK))
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(file))
         raise OSError(errno.EINVAL, "it is not a regular file", os.fspath(file))
     return open(descriptor, "rb")
 

@@ -78,7 +78,7 @@ EXPLICIT = (
     re.compile(rf"{NEW}.*, not .*{OLD}"),  # what an answer changed
     re.compile(r"^\s*(\d+  )?[-0-9]+ [:0-9]+ \w+  asked  "),  # a line of the audit log
     re.compile(r'^<li class="kind-asked">'),
-    re.compile(rf'<span class="hint">asked</span> .*{OLD}.*<span class="hint">changed to</span> .*{NEW}'),
+    re.compile(rf'<span class="hint">asked</span> .*<del>.*{OLD}.*</del>'),
     re.compile(r'^-(  "|.*\{)'),  # in a diff of arguments
 )
 """The lines of a text that say of a call that it is the one that was asked."""

@@ -334,7 +334,7 @@ def test_people_see_the_difference(root: Path, files: FilesToolset) -> None:
     said = files.describe_approval("edit_file", {"path": "notes.md", "old": "none", "new": "x"}, None)
     assert "it will fail: the text to replace is not in the file" in said["reason"]
     said = files.describe_approval("write_file", {"path": "blob.bin", "content": "x"}, None)
-    assert said["preview"] == "9 bytes -> 1 bytes; not a text, so no difference is shown"
+    assert said["preview"] == "9 bytes -> 1 byte; not a text, so no difference is shown"
     said = files.describe_approval("write_file", {"path": "big", "content": "x" * 2_000_000}, None)
     assert "too large" in said["preview"]
     assert (root / "notes.md").read_text() == "one\ntwo\nthree\n" and not (root / "new.txt").exists()

@@ -165,7 +165,7 @@ async def test_an_approved_command_is_run_as_it_was_shown(tmp_path: Path) -> Non
     [
         (b"", 10, ""),
         (b"0123456789", 10, "0123456789"),
-        (b"0123456789a", 10, "01234\n[… 1 bytes left out …]\n6789a"),
+        (b"0123456789a", 10, "01234\n[… 1 byte left out …]\n6789a"),
         ("ääääääää".encode(), 10, "ää\n[… 6 bytes left out …]\nää"),
         (b"a\0b\xff", 10, "a\ufffdb\ufffd"),
     ],
