@@ -69,6 +69,16 @@ def test_patterns_over_ordinary_files_are_allowed(project: Path, command: str) -
         ("rg --hidden x conf", Effect.ASK),
         ("cat conf/.e*", Effect.DENY),
         ("rg x conf", Effect.ALLOW),
+        ("grep -rn x ./*", Effect.ASK),
+        ("grep -rhn x ./con?", Effect.ASK),
+        ("grep -rn x ./[c]onf", Effect.ASK),
+        ("rgrep x ./*", Effect.ASK),
+        ("rg -uuu x ./*", Effect.ASK),
+        ("rg --hidden x ./*/", Effect.ASK),
+        ("rg -g '*' x ./*", Effect.ASK),
+        ("cd src && grep -rn x ../c*", Effect.ASK),
+        ("cd src && grep -rn x ../src/../c*", Effect.ASK),
+        ("grep -rn x ./sr*", Effect.ALLOW),
         ("grep -rn --include='*.py' x conf", Effect.ALLOW),
         ("grep -rn x src", Effect.ALLOW),
         ("cat conf/*", Effect.ALLOW),
@@ -77,6 +87,30 @@ def test_patterns_over_ordinary_files_are_allowed(project: Path, command: str) -
 )
 def test_a_denied_name_is_found_where_it_is(project: Path, command: str, effect: Effect) -> None:
     assert verdict(project, command, {"deny": {"path": "**/.env"}}) is effect
+
+
+@table(
+    ("command", "effect"),
+    [
+        ("grep -rn x conf", Effect.ASK),
+        ("grep -rn x ./?onf", Effect.ASK),
+        ("grep -rhn x ./con?", Effect.ASK),
+        ("grep -rn x ./[c]onf", Effect.ASK),
+        ("grep -rn x README.md ./?onf", Effect.ASK),
+        ("rgrep x ./?onf", Effect.ASK),
+        ("rg -uuu x ./?onf", Effect.ASK),
+        ("rg --hidden x ./?onf/", Effect.ASK),
+        ("rg -g '*' x ./?onf", Effect.ASK),
+        ("cd src && grep -rn x ../?onf", Effect.ASK),
+        ("cd src && grep -rn x ../src/../?onf", Effect.ASK),
+        ("grep -rn x ./sr*", Effect.ALLOW),
+        ("rg x ./?onf", Effect.ALLOW),
+        ("wc -l ./?onf", Effect.ALLOW),
+    ],
+)
+def test_a_pattern_for_directories_hides_nothing_below_them(project: Path, command: str, effect: Effect) -> None:
+    rule: dict[str, object] = {"deny": {"label": ["fs.read", "fs.write"], "path": {"secret": True}}}
+    assert verdict(project, command, rule) is effect
 
 
 @table(
@@ -125,10 +159,13 @@ def test_a_rule_that_names_a_program_does_not_mean_a_denied_file_below(
     ("path", "command", "effect"),
     [
         ({"secret": True}, "grep -rn x conf", Effect.ASK),
+        ({"secret": True}, "grep -rn x ./c*", Effect.ASK),
+        ({"secret": True}, "rg -uuu x src ./con?", Effect.ASK),
         ({"secret": True}, "grep -rn x src", Effect.ALLOW),
         ({"secret": True}, "rg --hidden x", Effect.ASK),
         ({"secret": True}, "rg x conf", Effect.ALLOW),
         ({"hidden": True}, "grep -rn x conf", Effect.ASK),
+        ({"hidden": True}, "grep -rn x ./c*", Effect.ASK),
         ({"code": True}, "grep -rn x odd", Effect.ALLOW),
         ({"outside": "."}, "grep -rn x src", Effect.ALLOW),
         ({"outside": "."}, "grep -rn x /etc", Effect.DENY),

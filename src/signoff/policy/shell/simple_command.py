@@ -505,7 +505,8 @@ class _Judge:
             return self.concern(word.text, "sends: may open a network connection, as some programs do for such names")
         walks = deep if walks is None else walks
         for directory in self.where.directories:
-            globs = seen_from(directory, word.glob) if word.glob else ()
+            patterns = (word.glob, *_deeper(word.glob)) if word.glob else ()
+            globs = tuple(path for pattern in patterns for path in seen_from(directory, pattern))
             for path in seen_from(directory, word.text):
                 for named in (path, *(path + suffix for suffix in self.program.suffixes)):
                     if why := self._secret(named, deep):
@@ -513,12 +514,11 @@ class _Judge:
                     if not word.glob:
                         self.paths.append(named)
                 if walks:
-                    self.deep.append(Word(path, globs[0] if globs else "", word.tilde))
+                    self.deep += [Word(path, glob, word.tilde) for glob in globs or ("",)]
                     end = BELOW_TRACKED if self._only_tracked() else BELOW
-                    if why := self._found(escaped(path) + end):
-                        return self.concern(word.text, f"discloses: reads what is below {word.text}: {why}")
-            deeper = _deeper(word.glob) if word.glob else ()
-            globs = (*globs, *(path for text in deeper for path in seen_from(directory, text)))
+                    for top in globs or (escaped(path),):
+                        if why := self._found(top + end):
+                            return self.concern(word.text, f"discloses: reads what is below {word.text}: {why}")
             self.patterns += globs
             if why := self._in_patterns(globs):
                 return self.concern(word.text, f"discloses: reads {word.text}, which {why}")
