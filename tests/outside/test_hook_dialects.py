@@ -147,12 +147,15 @@ def test_a_pattern_that_may_find_a_secret_is_in_doubt(tmp_path: Path, pattern: s
     ("pattern", "asks"),
     [("*", True), ("**/*", True), (".", True), ("conf", True), ("conf/*", True), ("conf/**", True), ("**/*.pem", True),
      ("**/c*", True), ("**/*.{json,md}", True), ("*.py", False), ("src/**", False), ("a.py", False), ("src", False),
-     ("conf/*.py", False), ("**/*.{py,md}", False)],
+     ("conf/*.py", False), ("**/*.{py,md}", False), ("CONF/*", True), ("./Conf/**", True), ("CONF/./*", True),
+     ("CONF", True), ("src/../CONF/*", True), ("a.py CONF/*", True), ("con\\f/*", True), ("conf\\*", True),
+     ("KEY", True), ("key", True), ("CONF/*.py", False), ("SRC/**", False), ("nowhere/*", False), ("A.PY", False)],
 )  # fmt: skip
 def test_a_pattern_of_files_that_are_printed_is_looked_up(tmp_path: Path, pattern: str, asks: bool) -> None:
     for file in ("a.py", "src/b.py", "conf/.env", "conf/c.py", "conf/credentials.json"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("x")
+    (tmp_path / "key").symlink_to("/root/.ssh/id_rsa")
     for given in ({"include": [pattern]}, {"include": [pattern], "useDefaultExcludes": False}, {"paths": [pattern]}):
         call = read("gemini", "BeforeTool", "read_many_files", given, cwd=str(tmp_path)).call
         assert call is not None
@@ -174,6 +177,27 @@ def test_a_pattern_that_leads_out_is_judged_by_where_it_leads(tmp_path: Path, pa
                                                       for name, one in given.items()}, cwd=root).call  # fmt: skip
         assert inside is not None
         assert policy.judge(inside.read(policy)).effect is Effect.ALLOW
+
+
+def test_a_directory_that_a_pattern_names_in_other_letters_is_judged_by_where_it_leads(tmp_path: Path) -> None:
+    root, out = tmp_path / "project", tmp_path / "out"
+    (root / "src").mkdir(parents=True)
+    (out / "sub").mkdir(parents=True)
+    (out / "sub" / "x.md").touch()
+    (root / "link").symlink_to(out)
+    (root / "src" / "inner").symlink_to("..")
+    start = os.path.realpath(root)
+    policy = Layers((Policy.from_rules([{"allow": {"label": "fs.read", "path": {"inside": "."}}}], root=start),))
+
+    def verdict(pattern: str) -> Effect:
+        call = read("gemini", "BeforeTool", "read_many_files", {"include": ["a.md", pattern]}, cwd=start).call
+        assert call is not None
+        return policy.judge(call.read(policy)).effect
+
+    for pattern in ("link/*.md", "LINK/*.md", "./Link/*.md", "LINK/sub/x.md", "LINK", f"{start}/LINK/*.md"):
+        assert verdict(pattern) is Effect.ASK, pattern
+    for pattern in ("src/*.md", "SRC/*.md", "SRC/Inner/*.md", "nowhere/*.md", f"{start}/SRC/*.md"):
+        assert verdict(pattern) is Effect.ALLOW, pattern
 
 
 def test_the_model_is_told_that_a_person_changed_its_call_and_what_ran() -> None:

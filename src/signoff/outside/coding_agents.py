@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
@@ -295,6 +295,7 @@ _WILD_PART = re.compile(r"[*?\[{]")
 _ENDING = re.compile(r"(?s).*[*?\]}]\.(\w+|\{[\w,]+\})")
 """A pattern that gives the ending of the names that it matches."""
 _PIECES = re.compile(r"[{},()|]")
+_MOST_STARTS = 64
 
 
 class Search(ToolReading):
@@ -313,7 +314,7 @@ class Search(ToolReading):
         beyond = list(dict.fromkeys(start for one in patterns for start in _beyond(one)))
         told: dict[str, Any] = {"pattern_paths": beyond} if beyond else {}
         if self._names:
-            return {"include_paths": patterns, **told}
+            return {"include_paths": [*patterns, *_otherwise_spelt(patterns, where)], **told}
         return told if args.get("path") or args.get("dir_path") else {"path": where, **told}
 
     def doubt(self, args: Args, where: str) -> str:
@@ -353,21 +354,63 @@ def _reaches_secret(pattern: str, where: str) -> str:
     from signoff.policy.secret import secret_place
     from signoff.policy.shell.file_patterns import Unclear
 
-    plain = _WILD_PART.split(pattern, maxsplit=1)[0]
-    top = os.path.join(where, plain if plain == pattern else os.path.dirname(plain))
-    if not os.path.isdir(top):
-        return ""
     ends = tuple(f".{end.lower()}" for end in re.split("[{,}]", _ENDING.sub(r"\1", pattern)) if end)
     ends = ends if _ENDING.fullmatch(pattern) else ()
     try:
-        for path, link in files_below(top, published=False):
-            real = os.path.realpath(link) if link else os.path.join(top, path)
-            why = secret_place(path) or secret_place(real)
-            if why and (not ends or path.lower().endswith(ends)):
-                return f"{os.path.relpath(os.path.join(top, path), where)[:80]}, which {why}"
+        for top in _starts(pattern, where):
+            for path, link in files_below(top, published=False) if os.path.isdir(top) else [("", top)]:
+                real = os.path.realpath(link) if link else os.path.join(top, path)
+                why = secret_place(path or top) or secret_place(real)
+                if why and (not ends or path.lower().endswith(ends)):
+                    return f"{os.path.relpath(os.path.join(top, path), where)[:80]}, which {why}"
     except Unclear as unclear:
         return f"what {unclear}"
     return ""
+
+
+def _otherwise_spelt(patterns: Iterable[str], where: str) -> list[str]:
+    """Return where patterns begin on the disk, if they do not say so themselves: in other letters."""
+    from signoff.policy.shell.file_patterns import Unclear
+
+    found: list[str] = []
+    for pattern in (one for text in patterns for one in _separate(text)):
+        try:
+            found += [top for top in _starts(pattern, where) if not os.path.join(where, pattern).startswith(top)]
+        except Unclear:  # then the call is in doubt
+            continue
+    return list(dict.fromkeys(found))
+
+
+def _starts(pattern: str, where: str) -> Iterator[str]:
+    """Yield what the beginning of a pattern without wildcards names on the disk, to a program that minds no case.
+
+    A backslash separates directories to some programs and quotes to others. Raises `Unclear` if there is too much.
+    """
+    from signoff.policy.shell.file_patterns import Unclear
+
+    for text in dict.fromkeys((pattern, pattern.replace("\\", "/"), pattern.replace("\\", ""))):
+        plain = _WILD_PART.split(text, maxsplit=1)[0]
+        found = ["/" if plain.startswith("/") else where]
+        for step in (plain if plain == text else os.path.dirname(plain)).split("/"):
+            if step not in ("", "."):
+                found = [path for top in found for path in _named(top, step)]
+            if len(found) > _MOST_STARTS:
+                raise Unclear("it stands for begins in too many directories")
+        yield from found
+
+
+def _named(directory: str, name: str) -> Iterator[str]:
+    """Yield the entries of a directory that have a name, in any spelling of its letters."""
+    from signoff.policy.places import folded
+
+    try:
+        names = os.listdir(directory)
+    except (OSError, ValueError):
+        names = list[str]()
+    plain = folded(name)
+    alike = {one for one in names if one == name or folded(one) == plain}
+    exact = {name} if os.path.lexists(os.path.join(directory, name)) else set[str]()
+    yield from (os.path.join(directory, one) for one in sorted(alike | exact))
 
 
 def _beyond(pattern: str) -> list[str]:

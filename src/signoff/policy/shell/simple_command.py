@@ -505,24 +505,25 @@ class _Judge:
             return self.concern(word.text, "sends: may open a network connection, as some programs do for such names")
         walks = deep if walks is None else walks
         for directory in self.where.directories:
-            patterns = (word.glob, *_deeper(word.glob)) if word.glob else ()
-            globs = tuple(path for pattern in patterns for path in seen_from(directory, pattern))
+            globs = tuple(path for pattern in _depths(word.glob) for path in seen_from(directory, pattern))
             for path in seen_from(directory, word.text):
                 for named in (path, *(path + suffix for suffix in self.program.suffixes)):
                     if why := self._secret(named, deep):
                         return self.concern(word.text, f"discloses: reads {word.text}, which {why}")
                     if not word.glob:
                         self.paths.append(named)
-                if walks:
-                    self.deep += [Word(path, glob, word.tilde) for glob in globs or ("",)]
-                    end = BELOW_TRACKED if self._only_tracked() else BELOW
-                    for top in globs or (escaped(path),):
-                        if why := self._found(top + end):
-                            return self.concern(word.text, f"discloses: reads what is below {word.text}: {why}")
+                if walks and (why := self._walk(word, path, globs)):
+                    return self.concern(word.text, f"discloses: reads what is below {word.text}: {why}")
             self.patterns += globs
             if why := self._in_patterns(globs):
                 return self.concern(word.text, f"discloses: reads {word.text}, which {why}")
         return None
+
+    def _walk(self, word: Word, path: str, globs: Sequence[str]) -> str:
+        """Note that it reads what is below a path, or below what patterns stand for. Return why it must not, or ""."""
+        self.deep += [Word(path, glob, word.tilde) for glob in globs or ("",)]
+        end = BELOW_TRACKED if self._only_tracked() else BELOW
+        return next((why for top in globs or (escaped(path),) if (why := self._found(top + end))), "")
 
     def _in_patterns(self, globs: Sequence[str]) -> str:
         """Return why a pattern may stand for a secret place, by its text or by the files that it is known to match."""
@@ -605,8 +606,12 @@ class _Judge:
         return Concern(self.program.name, word, effect, why)
 
 
-def _deeper(pattern: str) -> Iterator[str]:
-    """Yield what `**/` stands for in zsh, and in bash if it is told so: any number of directories, also none."""
+def _depths(pattern: str) -> Iterator[str]:
+    """Yield a pattern, if there is one, and what `**/` stands for in zsh, and in bash if it is told so: any number of
+    directories, also none.
+    """
+    if pattern:
+        yield pattern
     if "**/" in pattern:
         yield from (pattern.replace("**/", "*/" * depth) for depth in range(_DEEPEST))
 
