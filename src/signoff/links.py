@@ -10,7 +10,7 @@ from stat import S_ISLNK
 from signoff.core.call import UNFOLLOWED, Call
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
-from signoff.policy.places import is_too_long
+from signoff.policy.places import is_too_long, normal
 from signoff.policy.secret import secret_place
 from signoff.policy.shell.common_files import BELOW_SHOWN, BELOW_TRACKED, FileSet, split_below
 from signoff.policy.shell.file_patterns import Unclear, escaped, is_wild, unescaped
@@ -34,7 +34,7 @@ def looked_up(call: Call, policy: Policy | Layers, root: str) -> Call:
     for files in policy.patterns_of(call):
         try:
             for path, where, is_link in _standing(files, start, wary):
-                if (is_link and secret_place(where)) or (
+                if (is_link and (secret_place(where) or where != normal(os.path.join(start, path)))) or (
                     wary and policy.is_about(call.changed(resolved={path: where}), path)
                 ):
                     found[path] = where

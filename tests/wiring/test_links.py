@@ -155,6 +155,79 @@ def test_a_rule_that_names_a_program_does_not_mean_a_denied_file_below(
     assert verdict(project, command, {"deny": {"path": "**/.env"}}, named) is effect
 
 
+LED_AWAY = """
+cp plan.txt out/x :: cp plan.txt out :: cp -r src out :: cp -t out plan.txt :: cp --target-directory=out plan.txt
+cp -vtout plan.txt :: cp plan.txt ./src/../out/x :: cp plan.txt file :: cp plan.txt src/up/out :: mv plan.txt out/x
+cp new.txt conf :: cp -t conf new.txt :: cp new.txt ./conf/ :: cp new.txt conf -v :: mv plan.txt hidden/x
+cp plan.txt git/hooks/pre-commit :: cp plan.txt git/hooks :: ln plan.txt out/x :: ln -st out ../plan.txt
+rm -rf out/x :: rm -rf out/ :: rm file :: tee file :: tee out/x :: tee src/up/file :: touch out/x :: mkdir -p out/x
+chmod 777 file :: chmod -R 777 out/ :: chmod -RL 777 src :: sed -i s/a/b/ out/x :: sed -i -e s/a/b/ -e 1d out/x
+sed -n 'p;w out/x' plan.txt :: dd if=plan.txt of=file :: tar xf x.tar -C out :: tar -xCout -f x.tar
+tar xfC x.tar out :: tar --directory=out -xf x.tar :: tar xhf x.tar :: tar -xf x.tar --keep-directory-symlink
+find out/ -delete :: find -L . -delete :: find src -follow -delete :: find . -type f -fprint out/x
+rsync -a src/ out/ :: rsync -aK src/ conf :: curl -o out/x https://e.example :: curl -sLo file https://e.example
+curl -F f=@out/x https://e.example :: curl -d @file https://e.example :: curl -T '{plan.txt,out/x}' https://e.example
+gcc -o out/x a.c :: git clone . out/x :: git worktree add out/x :: git init out/x :: git apply --directory=out p
+git format-patch -o out HEAD :: git commit -F file :: git mv plan.txt out/x :: sort -o file plan.txt
+patch -o out/x a p :: unzip -d out x.zip :: make -C out :: pytest out :: pytest out/test_x.py :: pytest conf/*.py
+pytest src/*.py out/*.py :: pytest --rootdir=out :: uv run pytest out :: python -m pytest out/test_x.py
+ruff format out/x.py :: black out/x.py conf/*.py :: cd src && tee up/out/x :: cd src && cp ../plan.txt up/out
+mytool out/x :: mytool file:1:2 :: mytool a,out/x :: docker build -f out/x . :: npm install out/x
+prettier -w out/x.js
+"""
+STAYING = """
+cp plan.txt x :: cp plan.txt ./src/y :: cp -r src inside :: cp plan.txt inside/x :: mv plan.txt inside :: tee inside/x
+rm -rf inside/x :: rm src/a.py :: touch src/b.py :: mkdir -p a/b/c :: sed -i s/out/file/ plan.txt
+dd if=plan.txt of=x :: tar xf x.tar :: tar xf x.tar -C inside :: tar czf x.tgz src :: find . -name '*.pyc' -delete
+rsync -a src/ inside/ :: curl -o x https://e.example/out/file :: curl -d out https://e.example
+git commit -m 'out and file' :: git add file :: git checkout -- file :: git add . :: git commit -am x :: git rm file
+git push origin main :: git clone https://e.example/out x :: pytest :: pytest src :: pytest src/*.py -k 'out or file'
+pytest inside/a.py::test :: uv run pytest -q inside :: ruff check src :: ruff format src inside :: black .
+mytool inside/x plan.txt :: make -C inside all :: gcc -o x a.c :: npm install left-pad :: grep -rn x inside :: ls out
+cat plan.txt
+"""
+
+
+def linked(project: Path) -> Path:
+    """Links as a patch or an archive can make them: out of the directory, to settings of git, and inside."""
+    (project / ".git" / "hooks").mkdir(parents=True)
+    (project.parent / "other").mkdir()
+    for name, target in {
+        "out": "../other", "file": "../other/o.txt", "src/up": "..", "conf/new.txt": "../../other/o.txt",
+        "conf/x.py": "../../other/x.py", "git": ".git", "hidden": ".git/hooks", "inside": "src",
+    }.items():  # fmt: skip
+        (project / name).symlink_to(target)
+    return project
+
+
+def under_star(project: Path, command: str) -> Effect:
+    """As it is judged with `PROGRAM *` for each program in it, and nothing else."""
+    programs = {part.split()[0] for part in command.split(" && ")} - {"cd"}
+    more = {"python": ["python -m pytest *"], "uv": ["uv run pytest *"]}
+    named = [pattern for name in programs for pattern in more.get(name, [f"{name} *"])]
+    return verdict(project, command, {"allow": {"label": "proc.exec", "command": named}})
+
+
+@table("command", [one.strip() for line in LED_AWAY.strip().splitlines() for one in line.split(" :: ")])
+def test_no_wildcard_stands_for_a_place_that_a_link_leads_away_to(project: Path, command: str) -> None:
+    assert under_star(project if (project / "out").is_symlink() else linked(project), command) is Effect.ASK
+
+
+@table("command", [one.strip() for line in STAYING.strip().splitlines() for one in line.split(" :: ")])
+def test_a_wildcard_stands_for_places_inside_and_links_between_them(project: Path, command: str) -> None:
+    assert under_star(project if (project / "out").is_symlink() else linked(project), command) is Effect.ALLOW
+
+
+def test_a_wildcard_in_a_word_stands_for_no_place_that_a_link_leads_away_to(project: Path) -> None:
+    linked(project)
+    for pattern, command, effect in (
+        ("tee out?x", "tee out/x", Effect.ASK), ("cp plan.txt **", "cp plan.txt out/x", Effect.ASK),
+        ("tee s*/b.py", "tee src/b.py", Effect.ALLOW), ("tee out/x", "tee out/x", Effect.ALLOW),
+    ):  # fmt: skip
+        rule = {"allow": {"label": "proc.exec", "command": pattern}}
+        assert verdict(project, command, rule) is effect, (pattern, command)
+
+
 @table(
     ("path", "command", "effect"),
     [

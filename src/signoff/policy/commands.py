@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
+from signoff.core.call import UNFOLLOWED
 from signoff.policy.call_paths import Facts
 from signoff.policy.match import Links, text_argument
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.phrases import listed, shown
-from signoff.policy.places import is_too_long, runs_later
+from signoff.policy.places import is_too_long, normal, runs_later
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.command_facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.common_files import split_below
+from signoff.policy.shell.file_patterns import is_wild
+from signoff.policy.shell.further_words import Leads, is_hidden_code
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
-from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, reads_network
+from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, reads_network, seen_from
 from signoff.policy.shell.unknown_programs import copied, fed, may_start, read_programs
 from signoff.policy.shell.working_directories import Directory, is_cd
 
@@ -97,8 +101,9 @@ class CommandCondition:
             if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
                 continue  # only changes the directory for the commands after it, which are judged there
             if not (self.read_only and isinstance(judged, ReadOnlyCommand)) and not self._asks_network(simple, judged):
-                fitting = self._fitting(simple, judged, is_fed)
-                why = _moved(simple, fitting, where, facts) if fitting else self._unfit(simple, judged, is_fed)
+                leads = partial(_led_out, directories=where, facts=facts)
+                fitting = self._fitting(simple, judged, is_fed, leads)
+                why = _moved(simple, fitting, where, facts) if fitting else self._unfit(simple, judged, is_fed, leads)
                 if why:
                     facts.note(why, close=bool(fitting))
                     return MatchResult.no(why)
@@ -109,17 +114,20 @@ class CommandCondition:
         from_secret = isinstance(judged, Concern) and judged.command.endswith(" <")
         return self.network and not from_secret and reads_network(simple.words)
 
-    def _fitting(self, simple: Simple, judged: ReadOnlyCommand | Concern, fed: bool) -> list[CommandPattern]:
+    def _fitting(
+        self, simple: Simple, judged: ReadOnlyCommand | Concern, fed: bool, leads: Leads
+    ) -> list[CommandPattern]:
         """Return the patterns that a command matches, wherever it runs."""
         if isinstance(judged, Concern) and judged.command.endswith(" <"):
             return []  # it reads from a secret file, whatever its words
         concern = judged if isinstance(judged, Concern) else None
-        return [pattern for pattern in self.patterns if pattern.covers(simple, concern, fed=fed) is Truth.YES]
+        return [one for one in self.patterns if one.covers(simple, concern, fed=fed, leads=leads) is Truth.YES]
 
-    def _unfit(self, simple: Simple, judged: ReadOnlyCommand | Concern, fed: bool) -> str:
+    def _unfit(self, simple: Simple, judged: ReadOnlyCommand | Concern, fed: bool, leads: Leads) -> str:
         """Return why no pattern covers a command."""
         concern = judged if isinstance(judged, Concern) else None
-        if why := next((why for pattern in self.patterns if (why := pattern.beyond(simple, concern, fed=fed))), ""):
+        reasons = (pattern.beyond(simple, concern, fed=fed, leads=leads) for pattern in self.patterns)
+        if why := next(filter(None, reasons), ""):
             return why
         return concern.sentence if concern is not None else f"no pattern covers `{simple.words[0].text}`"
 
@@ -212,6 +220,21 @@ def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Itera
         if below and not any(pattern.follows for pattern in fitting):
             rules = listed(pattern.text for pattern in fitting)
             return f"{here}, and {rules} only applies in the directory that commands start in"
+    return ""
+
+
+def _led_out(path: str, directories: Iterable[Directory], facts: Facts) -> str:
+    """Return why a path of a command that is no plain path of the project on the disk: by a symlink; "" if it is."""
+    for directory in directories:
+        named = seen_from(directory, path) if directory is not None else ()
+        for seen in (one for text in named for one in (text, *(facts.standing_for(text) if is_wild(text) else ()))):
+            leads = facts.call.resolved.get(seen)
+            if leads is None or normal(leads) == facts.lexical(seen):
+                continue
+            if leads == UNFOLLOWED or (below := facts.below_start(seen)) is None:
+                return f"{shown(seen)} leads to {shown(leads)}, outside the directory"
+            if is_hidden_code(below):
+                return f"{shown(seen)} leads to {shown(leads)}, and programs follow what is there"
     return ""
 
 

@@ -13,10 +13,11 @@ from types import MappingProxyType
 
 from signoff.policy.phrases import shown
 from signoff.policy.shell.common_files import FileSet
+from signoff.policy.shell.further_words import places_in, takes_files
 from signoff.policy.shell.line import CommandLine, Simple, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.network import Contact, contact
-from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words
+from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words, seen_from
 from signoff.policy.shell.structured_lines import read_structured
 from signoff.policy.shell.syntax_tree import Command, Tree, parse_tree
 from signoff.policy.shell.touched_files import Stage, Touched, touched
@@ -100,9 +101,24 @@ class ShellFacts:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The files that it reads and the directories that it changes into (`cd`): the possible keys of `resolved`."""
+        """The files that it reads, the directories that it changes into (`cd`), and what the words of its other
+        commands may name: the possible keys of `resolved`.
+        """
         gone = named(self.line) if self.line is not None else ()
-        return tuple(dict.fromkeys((*self.paths, *gone)))
+        return tuple(dict.fromkeys((*self.paths, *gone, *self._worked_on())))
+
+    def _worked_on(self) -> Iterator[str]:
+        """Yield what the words of commands that do more than read may name."""
+        for simple, directories in self._working():
+            for path in dict.fromkeys(places_in(simple.argv)):
+                yield from (seen for one in directories for seen in seen_from(one, path))
+
+    def _working(self) -> Iterator[tuple[Simple, list[str]]]:
+        """Yield each simple command that is not known to only read, and where it may run, as far as that is known."""
+        if self.line is not None:
+            for simple, judged, directories in zip(self.line.commands, self.judged, self.directories, strict=True):
+                if isinstance(judged, Concern):
+                    yield simple, [one for one in directories if one is not None]
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -113,12 +129,15 @@ class ShellFacts:
 
     @property
     def patterns(self) -> tuple[FileSet, ...]:
-        """The patterns of files that its read-only commands read."""
+        """The patterns of files that its commands read, and of those that others are given if they take any files."""
         found: dict[FileSet, None] = {}
         for one in self.judged:
             if isinstance(one, ReadOnlyCommand):
                 found |= dict.fromkeys(map(FileSet, one.patterns))
                 found |= dict.fromkeys(FileSet(pattern, one.filters) for pattern in one.below)
+        for simple, directories in self._working():
+            globs = [word.glob for word in simple.words if word.glob] if takes_files(simple.argv) else ()
+            found |= {FileSet(path): None for glob in globs for one in directories for path in seen_from(one, glob)}
         return tuple(found)
 
     @cached_property

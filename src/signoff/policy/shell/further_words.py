@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from posixpath import normpath
-from typing import Any, NamedTuple, cast
+from itertools import islice, pairwise
+from posixpath import basename, join, normpath
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from signoff.policy.phrases import shown
 from signoff.policy.places import runs_later
@@ -62,6 +63,29 @@ _MAKES = frozenset("clone init mv submodule worktree".split())
 """Commands of git that make what their words name."""
 
 
+_MOST_TAILS = 4
+_LONG_BUNDLE = re.compile(rf"-[A-Za-z]{{{_MOST_LETTERS}}}")
+_FOLLOWING = {
+    "find": "-L -follow", "gfind": "-L -follow", "chmod": "-L", "chown": "-L", "chgrp": "-L",
+    "cp": "-L --dereference --keep-directory-symlink", "gcp": "-L --dereference --keep-directory-symlink",
+    "rsync": "-L -k -K --copy-links --copy-dirlinks --keep-dirlinks --copy-unsafe-links",
+    "tar": "-h --dereference --keep-directory-symlink", "gtar": "-h --dereference --keep-directory-symlink",
+    "bsdtar": "-H -L -P",
+}  # fmt: skip
+"""Options with which a program follows symlinks below the directories that it is given."""
+_INTO = frozenset({"cp", "gcp", "mv", "gmv", "ln", "gln", "install", "ginstall", "ditto"})
+"""Programs that may work on a file of the same name in a directory."""
+_MOST_INTO = 32
+
+Leads: TypeAlias = Callable[[str], str]
+"""Says why a relative path leads out of the directory on the disk, by a symlink; "" if it does not."""
+
+
+def nowhere(path: str) -> str:
+    """Say of every path that it stays where it says, as far as anybody knows: without a look at the disk."""
+    return ""
+
+
 class Further(NamedTuple):
     """The words of a program, or of a sub-command, that are fine."""
 
@@ -90,10 +114,11 @@ class Further(NamedTuple):
     """Whether a value is never attached to the letter of its option."""
 
 
-def uncovered(argv: Sequence[str], fixed: int, *, here: bool = True) -> str:
+def uncovered(argv: Sequence[str], fixed: int, *, here: bool = True, leads: Leads = nowhere) -> str:
     """Return why a final `*` does not stand for all words from `fixed` on; "" if it does.
 
-    It stands for no place outside the directory, unless the program only reads, or the command is not run `here`.
+    It stands for no place outside the directory, unless the program only reads, or the command is not run `here`. What
+    `leads` says of a word on the disk counts, too.
     """
     last = plain_word(argv[:fixed])
     handed = hand_on(tuple(map(Arg, (*argv[:fixed], last))))
@@ -108,12 +133,12 @@ def uncovered(argv: Sequence[str], fixed: int, *, here: bool = True) -> str:
         if words[: len(before)] != before or None in words:
             return f"{shown(argv[0])} may run something else"
         here = here and argv[0].rpartition("/")[2] not in _ELSEWHERE
-        return uncovered([word for word in words if word is not None], len(before), here=here)
+        return uncovered([word for word in words if word is not None], len(before), here=here, leads=leads)
     further = _FurtherWords(argv, fixed)
     means_it = any(word.startswith("-") for word in argv[1:fixed]) or (further.entry is None and fixed > 1)
     if handed.inner or (handed.opaque and means_it):
         return ""  # the words of the rule run what follows, whatever it is
-    return further.trouble() or (further.elsewhere() if here else "")
+    return further.trouble() or (further.elsewhere(leads) if here else "")
 
 
 def runs_input(argv: Sequence[str]) -> str:
@@ -165,6 +190,42 @@ def takes_files(argv: Sequence[str]) -> bool:
     return entry is not None and entry.operands == "below" and not entry.script
 
 
+def led_away(paths: Iterable[str], leads: Leads) -> str:
+    """Return why one of the paths leads out of the directory; "" if none does."""
+    return next((why for path in paths if (why := leads(path))), "")
+
+
+def places_in(words: Sequence[str]) -> Iterator[str]:
+    """Yield what in the words of a command may be a relative path that leads elsewhere on the disk."""
+    for word in words:
+        for reading in _readings(word):
+            yield from _pieces(reading)
+    yield from _joined(words)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text, what is between the separators in it, and what follows the first of them."""
+    found = [text, *_BETWEEN.split(text)] + [text[one.end() :] for one in islice(_BETWEEN.finditer(text), _MOST_TAILS)]
+    yield from (piece for piece in dict.fromkeys(found) if piece.strip("./") and piece[0] not in "/~")
+
+
+def _joined(argv: Sequence[str]) -> Iterator[str]:
+    """Yield the places where a program may work on a file in a directory that has the name of another word."""
+    names = dict.fromkeys(basename(word.rstrip("/")) for word in argv[1:])
+    yield from (join(place, name) for place in _into(argv) for name in names if name.strip("."))
+
+
+def _into(argv: Sequence[str]) -> list[str]:
+    """Return what may be a directory that the program works in: the last word, or the value of an option."""
+    if argv[0].rpartition("/")[2] not in _INTO:
+        return []
+    last = [word for word in argv[1:] if word[:1] != "-"][-1:]
+    named = [word for before, word in pairwise(argv) if before[:1] == "-"]
+    words = dict.fromkeys((*last, *named, *(word for word in argv[1:] if word[:1] == "-")))
+    found = (piece for word in words for reading in _readings(word) for piece in _pieces(reading) if piece[0] != "-")
+    return list(islice(dict.fromkeys(found), _MOST_INTO))
+
+
 def leads_away(word: str, *, address: bool = False) -> bool:
     """Whether a word is, or holds as its value, a path that leads out of the directory as written.
 
@@ -175,7 +236,7 @@ def leads_away(word: str, *, address: bool = False) -> bool:
     return _WHERE.search(word) is not None
 
 
-def _hidden_code(word: str) -> bool:
+def is_hidden_code(word: str) -> bool:
     """Whether a word names a hidden directory whose content programs run or follow, or a file in it: `.git/hooks/x`."""
     steps = (step for part in _BETWEEN.split(word) for step in part.split("/"))
     return any(step[:1] == "." and step.strip(".") and runs_later(f"{step}/x") for step in steps)
@@ -200,10 +261,12 @@ class _FurtherWords:
             return self._table(self.known, self.at)
         return self._plain()
 
-    def elsewhere(self) -> str:
+    def elsewhere(self, leads: Leads) -> str:
         """Return which of the words names a place outside the directory, unless the command only reads."""
         if isinstance(judge_words([Word(word) for word in self.argv]), ReadOnlyCommand):
             return ""
+        if word := next(self._following(), ""):
+            return self._unfit(word, "it follows symlinks, which may lead out of the directory")
         scripts = dict(self._scripts())
         texts = dict(self._values())
         for at, word in enumerate(self.argv[self.fixed :], self.fixed):
@@ -214,14 +277,33 @@ class _FurtherWords:
                 if at not in texts:
                     continue
             parts, is_place = texts.get(at, (_readings(word), True))
-            for part in parts:
-                if part != "/dev/null" and leads_away(part, address=self._is_address(word)):
-                    return self._unfit(word, "it is outside the directory")
-                if is_place and self._minds_hidden(at) and _hidden_code(part):
-                    return self._unfit(word, "programs follow what is there")
-                if self.name in _REMOTE and ":" in part.partition("/")[0] and not part.startswith("-"):
-                    return self._unfit(word, "it may be on another machine")
-        return ""
+            if why := next(filter(None, (self._away(at, part, leads, is_place=is_place) for part in parts)), ""):
+                return self._unfit(word, why)
+            if at not in texts and _LONG_BUNDLE.match(word):
+                return self._unfit(word, "it has too many letters")
+        if len(_into(self.argv)) == _MOST_INTO:
+            return self._unfit(self.argv[-1], "there are too many words that may name a directory")
+        return next((self._unfit(path, why) for path in _joined(self.argv) if (why := leads(path))), "")
+
+    def _away(self, at: int, part: str, leads: Leads, *, is_place: bool) -> str:
+        """Return why a part of a word names a place outside the directory, or one whose files are run; or ""."""
+        if part != "/dev/null" and leads_away(part, address=self._is_address(self.argv[at])):
+            return "it is outside the directory"
+        if is_place and self._minds_hidden(at) and is_hidden_code(part):
+            return "programs follow what is there"
+        if self.name in _REMOTE and ":" in part.partition("/")[0] and not part.startswith("-"):
+            return "it may be on another machine"
+        return led_away(_pieces(part), leads) if self._minds_hidden(at) else ""
+
+    def _following(self) -> Iterator[str]:
+        """Yield the options by which it follows symlinks that it finds."""
+        options = _FOLLOWING.get(self.name, "").split()
+        letters = {option[1] for option in options if len(option) == 2}
+        for at, word in enumerate(self.argv[self.fixed :] if options else (), self.fixed):
+            dashed = word[:1] == "-" and word[1:2] != "-" and "find" not in self.name
+            bundled = dashed or (at == 1 and self.name.endswith("tar"))
+            if word.partition("=")[0] in options or (bundled and not letters.isdisjoint(word)):
+                yield word
 
     def _is_address(self, word: str) -> bool:
         """Whether the program takes an operand for an address."""
@@ -254,10 +336,10 @@ class _FurtherWords:
                 continue
             is_place = self.entry is None or name not in self.entry.values
             if value is not None:
-                yield at, (() if self._takes_text(name) else (value,), is_place)
+                yield at, (self._files(name, value, (value,)), is_place)
             elif at + 1 < len(self.argv):
                 at += 1
-                yield at, (() if self._takes_text(name) else _readings(self.argv[at]), is_place)
+                yield at, (self._files(name, self.argv[at], _readings(self.argv[at])), is_place)
             at += 1
 
     def _with_value(self, word: str) -> tuple[str, str | None]:
@@ -322,6 +404,13 @@ class _FurtherWords:
             return False
         name, value = self._with_value(word)
         return bool(name) and value is None
+
+    def _files(self, option: str, value: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what may be a path in the value of an option."""
+        kind = self.entry.fits.get(option, "") if self.entry is not None else ""
+        if kind in _KINDS and kind != "below":
+            return tuple(_files_in(kind, value))
+        return () if self._takes_text(option) else parts
 
     def _takes_text(self, option: str) -> bool:
         """Whether the value of an option is known to be no path."""

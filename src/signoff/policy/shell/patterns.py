@@ -18,7 +18,18 @@ from typing import NamedTuple
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.places import normal
-from signoff.policy.shell.further_words import is_option, left_open, plain_word, runs_input, takes_files, uncovered
+from signoff.policy.shell.further_words import (
+    Leads,
+    is_option,
+    led_away,
+    left_open,
+    nowhere,
+    places_in,
+    plain_word,
+    runs_input,
+    takes_files,
+    uncovered,
+)
 from signoff.policy.shell.line import Simple, Unknown, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.simple_command import PATH, Concern, judge_words
@@ -106,17 +117,19 @@ class CommandPattern:
             fixed = fixed[1:]
         return all(_PLAIN_OPTION.fullmatch(word) for word in fixed)
 
-    def covers(self, command: Simple, concern: Concern | None = None, *, fed: bool = False) -> Truth:
+    def covers(
+        self, command: Simple, concern: Concern | None = None, *, fed: bool = False, leads: Leads = nowhere
+    ) -> Truth:
         """Return whether an allow rule with the pattern allows the command, word for word.
 
         `concern` is what is known against the command: a final `*` does not stand for words that run other programs,
-        or run the input that the command is `fed`.
+        or run the input that the command is `fed`. No wildcard stands for a place that `leads` away on the disk.
         """
-        if command.before and self._covers(command.whole, concern, fed=fed) is Truth.YES:
+        if command.before and self._covers(command.whole, concern, fed=fed, leads=leads) is Truth.YES:
             return Truth.YES
-        return self._covers(command, concern, fed=fed)
+        return self._covers(command, concern, fed=fed, leads=leads)
 
-    def _covers(self, command: Simple, concern: Concern | None, *, fed: bool) -> Truth:
+    def _covers(self, command: Simple, concern: Concern | None, *, fed: bool, leads: Leads) -> Truth:
         words = command.words
         if len(words) < len(self.words) or (len(words) > len(self.words) and not self.open):
             return Truth.NO
@@ -128,7 +141,7 @@ class CommandPattern:
         truths = [_covered(glob, word.text) for glob, word in zip(self.words, words, strict=False)]
         if Truth.NO in truths:
             return Truth.NO
-        if Truth.UNKNOWN in truths or self.beyond(command, concern, fed=fed):
+        if Truth.UNKNOWN in truths or self.beyond(command, concern, fed=fed, leads=leads):
             return Truth.UNKNOWN
         return Truth.YES
 
@@ -136,20 +149,25 @@ class CommandPattern:
         """Whether a file pattern stands for files in a directory that it names, and the final `*` for any of them."""
         return at >= len(self.words) and takes_files(command.argv) and _BELOW.match(command.words[at].glob) is not None
 
-    def beyond(self, command: Simple, concern: Concern | None, *, fed: bool = False) -> str:
-        """Return why the final `*` does not stand for the words of the command behind those of the pattern, or ""."""
+    def beyond(self, command: Simple, concern: Concern | None, *, fed: bool = False, leads: Leads = nowhere) -> str:
+        """Return why a wildcard does not stand for the words of the command that are in its place, or ""."""
         argv = command.argv
-        if not self.open or len(argv) < len(self.words):
+        if len(argv) < len(self.words) or (len(argv) > len(self.words) and not self.open):
             return ""
         if any(_covered(*one) is Truth.NO for one in zip(self.words, argv, strict=False)):
+            return ""
+        wild = [word for glob, word in zip(self.words, argv, strict=False) if glob.literal is None]
+        if concern is not None and wild and (why := led_away(places_in(["", *wild]), leads)):
+            return f"a wildcard does not stand for that: {why}"
+        if not self.open:
             return ""
         if fed and concern is not None and (why := runs_input(argv)):
             return why
         if len(argv) == len(self.words):
-            return uncovered(argv, len(self.words)) if concern is not None else ""
+            return uncovered(argv, len(self.words), leads=leads) if concern is not None else ""
         if concern is not None and self._runs_more(argv, concern):
             return concern.sentence
-        return uncovered(argv, len(self.words))
+        return uncovered(argv, len(self.words), leads=leads)
 
     def _runs_more(self, argv: Sequence[str], concern: Concern) -> bool:
         """Whether the words that the final `*` stands for make the command run another program.
