@@ -126,6 +126,39 @@ def test_git_really_finds_a_repository_whose_parts_are_elsewhere(project: Path, 
     assert "git would work in" in git_doubt("git -C fx/a status", str(project), str(project))
 
 
+PUSHES = [
+    "git push ./fx/plain HEAD:refs/heads/a", "git push fx/plain HEAD:refs/heads/a", "git push plain HEAD:refs/heads/a",
+    "git push -q fx/plain HEAD:refs/heads/a", "git push --repo=fx/plain", "cd fx && git push plain HEAD:refs/heads/b",
+    "git -C src push fx/plain HEAD:refs/heads/a", "git push -- fx/plain HEAD:refs/heads/a",
+    "git push short HEAD:refs/heads/a", "cd src && git push ./fx/plain HEAD:refs/heads/a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", PUSHES)
+def test_a_repository_that_git_pushes_to_is_looked_at(project: Path, tmp_path: Path, line: str) -> None:
+    for directory in (project / "fx" / "plain", project / "plain", project / "short.git"):
+        (directory / "objects" / "info").mkdir(parents=True)
+        (directory / "refs").mkdir()
+        (directory / "refs" / "x").touch()
+        (directory / "HEAD").write_text("ref: refs/heads/main\n")
+        (directory / "objects" / "info" / "alternates").write_text(f"{project / '.git' / 'objects'}\n")
+        (directory / "config").write_text(
+            f'[core]\n\tbare = true\n\talternateRefsCommand = "touch {tmp_path / "ran"}; :"\n'
+        )
+    assert "git would work in" in git_doubt(line, str(project), str(project))
+    if "--repo" not in line:
+        subprocess.run(["bash", "-c", line], cwd=project, capture_output=True)
+        assert (tmp_path / "ran").exists(), "otherwise there is nothing to be in doubt about"
+
+
+@pytest.mark.parametrize(
+    "line", ["git push", "git push origin main", "git push -u origin src/x", "git push https://x.com/a.git main",
+             "git push git@x.com:a/b.git main", "git push --repo=origin", "git push . HEAD:x"]
+)  # fmt: skip
+def test_a_push_to_a_remote_is_in_no_doubt(project: Path, line: str) -> None:
+    assert git_doubt(line, str(project), str(project)) == ""
+
+
 def test_the_same_from_a_directory_that_the_agent_works_in(project: Path, tmp_path: Path) -> None:
     planted(project / "fixtures" / "repo", tmp_path / "ran")
     assert "a bare repository" in git_doubt("git status", str(project), str(project / "fixtures" / "repo"))

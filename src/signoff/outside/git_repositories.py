@@ -92,7 +92,7 @@ def _is_git(argv: Sequence[str | None]) -> bool:
 
 
 def _led(argv: Sequence[str | None], directories: Iterable[str | None]) -> Iterator[str | None]:
-    """Yield where git looks for its repository. `-C` can be given more than once."""
+    """Yield where git looks for its repository, and for the one that it pushes to. `-C` can be given more than once."""
     places = list(directories)
     rest = iter(argv[1:])
     for word in rest:
@@ -104,8 +104,20 @@ def _led(argv: Sequence[str | None], directories: Iterable[str | None]) -> Itera
         elif word is None or word.startswith(_ELSEWHERE):
             places = [None]
         elif not word.startswith("-"):
+            places += _pushed(places, list(rest)) if word == "push" else []
             break
     yield from places
+
+
+def _pushed(places: Sequence[str | None], words: Sequence[str | None]) -> list[str | None]:
+    """Return where git may find a repository to push to, whose settings it follows: any word may be its path.
+
+    That path starts from the top of the repository in which git works.
+    """
+    named = dict.fromkeys(text for word in words for text in (word, (word or "").partition("=")[2] or word))
+    tops = [found.top for place in places if place is not None and (found := _repository(place)) is not None]
+    found = (path for place in dict.fromkeys((*places, *tops)) for text in named for path in _below(place, text))
+    return [path for one in found for path in ((one, f"{one}.git") if one is not None else (one,))]
 
 
 def _below(directory: str | None, text: str | None) -> tuple[str | None, ...]:

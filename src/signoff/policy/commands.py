@@ -226,7 +226,9 @@ def _moved(simple: Simple, fitting: Sequence[CommandPattern], directories: Itera
 def _led_out(path: str, directories: Iterable[Directory], facts: Facts) -> str:
     """Return why a path of a command that is no plain path of the project on the disk: by a symlink; "" if it is."""
     for directory in directories:
-        named = seen_from(directory, path) if directory is not None else ()
+        if directory is None or facts.below_start(directory) is None:
+            continue  # no allow rule holds there
+        named = seen_from(directory, path)
         for seen in (one for text in named for one in (text, *(facts.standing_for(text) if is_wild(text) else ()))):
             leads = facts.call.resolved.get(seen)
             if leads is None or normal(leads) == facts.lexical(seen):

@@ -258,6 +258,44 @@ git * :: git clone . x://../../y
 git * :: git clone file:///tmp/x
 git * :: git push file:///tmp/x
 git * :: git push --repo /tmp/x
+git * :: git push ./fx/plain HEAD:x
+git * :: git push fx/plain HEAD:x
+git * :: git push -u fx/plain HEAD:x
+git * :: git push -o x fx/plain
+git * :: git push -- fx/plain
+git * :: git push --repo=fx/plain
+git * :: git push --repo fx/plain
+git * :: git push .
+git * :: git push fx/plain:y x
+git * :: git push ext::./evil x
+git push * :: git push fx/plain main
+git * :: git -C sub push fx/plain main
+git * :: git remote add x fx/plain
+git * :: git remote add x fx
+git * :: git remote add -f -t main x ./fx
+git * :: git remote set-url origin fx/plain
+git * :: git remote set-url --push origin fx/plain
+git * :: git remote set-url --add origin fx/plain https://x.com/a
+git * :: git submodule add ./fx/plain sm
+git * :: git config remote.origin.url fx/plain
+git * :: git config remote.origin.pushurl ./fx
+git * :: git config set remote.origin.url fx
+git * :: git config branch.main.remote fx/plain
+git * :: git config branch.main.pushRemote ./fx
+git * :: git config remote.pushDefault ./fx
+git * :: git config submodule.x.url ./fx
+git * :: git -c remote.origin.url=fx/plain push origin
+git * :: git config blame.ignoreRevsFile .env
+git * :: git config fsck.skipList .env
+git * :: git config gc.recentObjectsHook ./evil
+git * :: git config log.showSignature true
+git * :: git config remote.origin.vcs x
+git * :: git apply --directory=.claude p
+git * :: git apply --directory .github/workflows p
+git * :: git am --directory=.husky p
+git * :: git format-patch -o .claude HEAD
+git * :: git format-patch --output-directory=.vscode HEAD
+git * :: git clone --separate-git-dir=.claude https://x.com/a
 git * :: git clone --reference /tmp/x y
 git * :: git commit -t /etc/passwd
 git * :: git commit -aF/etc/passwd
@@ -464,7 +502,14 @@ curl * :: curl -d @body.json https://x.com|curl -F f=@a.png https://x.com|curl -
 curl * :: curl -H 'Referer: https://x.com/a' --json '{"a": "/x"}' https://x.com|curl -w '%{http_code}' https://x.com
 git * :: git config core.autocrlf false|git config --get core.pager|git config --list|git config pull.rebase true
 git * :: git clone https://x.com/a/b.git|git clone git@x.com:a/b.git|git commit -m 'See /etc: ../x'|git add .github
-git * :: git config remote.origin.url https://x.com/a.git|git commit -F msg.txt|git push https://x.com/a main
+git * :: git config remote.origin.url https://x.com/a.git|git push origin feature/x|git push -u origin a/b:c
+git * :: git push git@github.com:a/b.git main|git push --repo=origin|git push --force-with-lease origin a/b
+git * :: git push heroku main
+git * :: git remote add up git@github.com:a/b.git|git remote add -f up https://x.com/a
+git * :: git remote set-url origin ssh://git@x.com/a/b|git config branch.main.remote origin
+git * :: git config blame.showEmail true|git apply --directory=src p|git remote remove x
+git push origin * :: git push origin a/b
+git * :: git commit -F msg.txt|git push https://x.com/a main
 cp * :: cp -rt out a|cp a.txt b/c.txt
 sed * :: sed -e s/a/b/ -e p x|sed -i '' s/a/b/ x|sed -n /a/p x
 sort * :: sort -uo b a|sort -t/ -k2 -o b a

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from signoff.policy.phrases import shown
 from signoff.policy.places import runs_later
-from signoff.policy.shell.git_settings import sets_unknown
+from signoff.policy.shell.git_settings import is_elsewhere, pushes_to, sets_unknown
 from signoff.policy.shell.languages import OF_TEXT, OF_WORDS
 from signoff.policy.shell.languages.trouble import Trouble
 from signoff.policy.shell.line import Word
@@ -255,11 +255,29 @@ class _FurtherWords:
             return ""
         if self.name == "git" and self.argv[self.at - 1] == "config" and (word := sets_unknown(self.argv[self.at :])):
             return self._unfit(word, "git may run what it is set to") if word not in self.argv[: self.fixed] else ""
+        if self.name == "git" and (word := self._local_repository()) and word not in self.argv[: self.fixed]:
+            return self._unfit(word, "git may push to it, and run what the settings of that repository name")
         if self.entry is not None:
             return self._known(self.entry, self.at)
         if self.known is not None and _is_reader(self.known):
             return self._table(self.known, self.at)
         return self._plain()
+
+    def _local_repository(self) -> str:
+        """Return the word that may name a repository on this machine for `git push`; "" if there is none."""
+        values = dict(self._values())
+        ends = next((at for at, word in enumerate(self.argv) if word == "--"), len(self.argv))
+        operands = [
+            word
+            for at, word in enumerate(self.argv[self.at :], self.at)
+            if at > ends or (at not in values and not word.startswith("-"))
+        ]
+        for at in values if self.argv[self.at - 1] == "push" else ():
+            name, equals, value = self.argv[at].partition("=")
+            repository = value if equals and name == "--repo" else self.argv[at]
+            if "--repo" in (name, self.argv[at - 1]) and not is_elsewhere(repository, named=True):
+                return self.argv[at]
+        return pushes_to(self.argv[self.at - 1], operands)
 
     def elsewhere(self, leads: Leads) -> str:
         """Return which of the words names a place outside the directory, unless the command only reads."""

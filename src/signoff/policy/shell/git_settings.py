@@ -20,6 +20,19 @@ _HARMLESS = re.compile(
     r"|transfer\.|checkout\.|worktree\.|credential\.usehttppath|safe\.directory|i18n\.|maintenance\.(?:auto|strategy)"
 )
 """Settings that name no program, and no file with more settings. Of others nobody knows what sets them to work."""
+NOT_HARMLESS = frozenset("""
+    blame.ignorerevsfile fsck.skiplist gc.recentobjectshook log.showsignature
+    remote.promisor remote.partialclonefilter remote.vcs
+""".split())  # fmt: skip
+"""Exceptions, without what is between section and key: they run a program, or git shows what is in a file."""
+_URL_KEYS = re.compile(r"(?i)(?:remote|submodule)\..*\.(?:url|pushurl)")
+_REMOTE_KEYS = re.compile(r"(?i)remote\.pushdefault|branch\..*\.(?:remote|pushremote)")
+_NAME = re.compile(r"\w[\w-]*(?:\.[\w-]+)*", re.ASCII)
+_ADDRESS = re.compile(
+    r"(?:https?|ssh|git)://(?=[\w\[])(?!.*/\.\.)[^\s'\"`\\|;<>{}]+|(?:[\w.-]+@)?\w[\w.-]*:(?!:)(?![^@]*::)[\w~./-]+",
+    re.ASCII,
+)
+"""A repository on another machine."""
 _READS = frozenset("--get --get-all --get-regexp --get-urlmatch --get-color --get-colorbool --list -l".split())
 _EDITS = ("--rename-section", "--edit", "-e", "-f", "--file", "--blob")
 _UNSETS = frozenset("--unset --unset-all --remove-section".split())
@@ -38,6 +51,28 @@ def sets_unknown(words: Sequence[str]) -> str:
     key, *values = operands[1:] if operands[:1] in _VERBS else operands or [""]
     if unsets or (not values and "." in key):
         return ""
-    if _HARMLESS.match(key) is None or is_command_key(key):
+    section, _, rest = key.lower().partition(".")
+    if _HARMLESS.match(key) is None or is_command_key(key) or f"{section}.{rest.rpartition('.')[2]}" in NOT_HARMLESS:
         return key
+    if _URL_KEYS.fullmatch(key) or _REMOTE_KEYS.fullmatch(key):
+        named = _REMOTE_KEYS.fullmatch(key) is not None
+        return next((value for value in values if not is_elsewhere(value, named=named)), "")
     return next((value for value in values if value.startswith("!")), "")
+
+
+def is_elsewhere(repository: str, *, named: bool) -> bool:
+    """Whether a repository is on another machine, or one that the settings name.
+
+    One on this machine has settings of its own, which name programs that `git push` runs.
+    """
+    return _ADDRESS.fullmatch(repository) is not None or (named and _NAME.fullmatch(repository) is not None)
+
+
+def pushes_to(command: str, operands: Sequence[str]) -> str:
+    """Return the operand of a command of git that may name a repository on this machine to push to; or ""."""
+    if command == "push":
+        return next((word for word in operands[:1] if not is_elsewhere(word, named=True)), "")
+    if command in ("remote", "submodule") and operands[:1] in (["add"], ["set-url"]):
+        urls = operands[2:] if command == "remote" else operands[1:2]
+        return next((word for word in urls if not is_elsewhere(word, named=False)), "")
+    return ""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from signoff.policy.phrases import cut
+from signoff.policy.shell.git_settings import NOT_HARMLESS
 from signoff.regular_file import bytes_of
 
 MOST_BYTES = 256 * 1024
@@ -23,12 +24,8 @@ _WHOLE = frozenset("""
     remote repack rerere reset revert safe showbranch stash status submodule switch tag transfer url user versionsort
     vscode-merge-base worktree
 """.split())  # fmt: skip
-"""Sections whose settings run nothing in a read-only command. An alias cannot override a command of git itself."""
-_NOT_THERE = frozenset("""
-    blame.ignorerevsfile fsck.skiplist gc.recentobjectshook log.showsignature
-    remote.promisor remote.partialclonefilter remote.vcs
-""".split())  # fmt: skip
-"""Exceptions in those sections that are not harmless."""
+"""Sections whose settings run nothing in a read-only command. An alias cannot override a command of git itself.
+Some of their settings are not harmless: `NOT_HARMLESS`."""
 _KEYS = frozenset("""
     core.abbrev core.autocrlf core.bare core.bigfilethreshold core.checkstat core.commentchar core.commitgraph
     core.compression core.deltabasecachelimit core.eol core.filemode core.fscache core.hidedotfiles core.ignorecase
@@ -195,7 +192,7 @@ def harmless(setting: Setting) -> bool:
     """Whether a setting makes no read-only git command run a program or read elsewhere."""
     name = f"{setting.section}.{setting.key}"
     if setting.section in _WHOLE:
-        return name not in _NOT_THERE
+        return name not in NOT_HARMLESS
     if _IF_BOOLEAN.fullmatch(name):
         return setting.value.lower() in _BOOLEAN
     return name in _KEYS
