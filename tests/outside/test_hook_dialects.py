@@ -123,7 +123,7 @@ PATTERNS = {
     ".env": "often holds", ".en*": "often holds", "**/.e*": "often holds", "{.env,x}": "often holds", "[.]env": "often",
     "src/{a,.env}": "often holds", "@(.env)": "not understood", "!(x)": "not understood", "*.pem": "private key",
     "!x .env": "often holds", "!x,.env": "often holds", "!{x} .env": "often", "!a\n.env": "often",
-    "!.git,.e?v": "often",
+    "!.git,.e?v": "often", "!*\ufeff.env": "often", "!*\u00a0.env": "often", "!*\u2028.env": "often",
     "*.ts,!x": "", "!.env": "", "*.py": "", "src/**": "", "**/*.{ts,tsx}": "", "README.md": "",
 }  # fmt: skip
 
@@ -177,6 +177,28 @@ def test_a_pattern_that_leads_out_is_judged_by_where_it_leads(tmp_path: Path, pa
                                                       for name, one in given.items()}, cwd=root).call  # fmt: skip
         assert inside is not None
         assert policy.judge(inside.read(policy)).effect is Effect.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "asks"),
+    [("*", "", True), ("**/*", "", True), ("**", "conf", True), ("*.py", "", False), ("**/*.py", "", False),
+     ("*", "src", False), ("**/*", "src", False), ("!*", "", False), ("src/**", "", False)],
+)  # fmt: skip
+def test_a_pattern_for_all_files_selects_those_that_a_search_leaves_out(
+    tmp_path: Path, pattern: str, path: str, asks: bool
+) -> None:
+    for file in ("a.py", "src/b.py", "conf/.env"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("x")
+    below = {"path": str(tmp_path / path)} if path else {}
+    for agent, name, tool, given in (
+        ("gemini", "BeforeTool", "grep_search", {"pattern": "x", "include_pattern": pattern, **below}),
+        ("gemini", "BeforeTool", "search_file_content", {"pattern": "x", "include": pattern, **below}),
+        ("claude-code", "PreToolUse", "Grep", {"pattern": "x", "glob": pattern, **below}),
+    ):
+        call = read(agent, name, tool, given, cwd=str(tmp_path)).call
+        assert call is not None
+        assert bool(call.doubt) is asks, (tool, call.doubt)
 
 
 def test_a_directory_that_a_pattern_names_in_other_letters_is_judged_by_where_it_leads(tmp_path: Path) -> None:

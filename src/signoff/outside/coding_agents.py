@@ -296,6 +296,10 @@ _ENDING = re.compile(r"(?s).*[*?\]}]\.(\w+|\{[\w,]+\})")
 """A pattern that gives the ending of the names that it matches."""
 _PIECES = re.compile(r"[{},()|]")
 _MOST_STARTS = 64
+_BLANKS = re.compile(r"[\s\ufeff]+")
+"""White space, in Python or in JavaScript."""
+_ANYTHING = re.compile(r"[*?/]+")
+"""A pattern for every name. A search that is given one reads hidden and ignored files as well."""
 
 
 class Search(ToolReading):
@@ -334,6 +338,8 @@ class Search(ToolReading):
                     return f"the pattern {one[:80]} selects files whose name {why}"
                 if self._names and (why := _reaches_secret(one, where)):
                     return f"the pattern {one[:80]} selects {why}"
+                if _ANYTHING.fullmatch(one) and (why := _reaches_secret(".", _start(args, where))):
+                    return f"the pattern {one[:80]} selects {why}, also if the search would leave it out otherwise"
         return ""
 
     def _given(self, args: Args) -> list[str]:
@@ -342,9 +348,15 @@ class Search(ToolReading):
         return [one.strip() for one in texts if isinstance(one, str)]
 
 
+def _start(args: Args, where: str) -> str:
+    """Return the directory that a search starts in."""
+    path = args.get("path") or args.get("dir_path")
+    return os.path.join(where, path) if isinstance(path, str) else where
+
+
 def _separate(pattern: str) -> list[str]:
     """Return the patterns in a text: agents split it at white space, and at commas outside of braces."""
-    pieces = pattern.split()
+    pieces = _BLANKS.split(pattern)
     return [one for piece in pieces for one in ([piece] if "{" in piece else piece.split(",")) if one]
 
 

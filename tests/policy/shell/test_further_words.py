@@ -258,6 +258,12 @@ git * :: git clone . x://../../y
 git * :: git clone file:///tmp/x
 git * :: git push file:///tmp/x
 git * :: git push --repo /tmp/x
+node * :: node inspect -r ./n.js p2
+node * :: node inspect --import=./n.js p2
+node * :: node --no-warnings inspect -e x
+node * :: node inspect host:9229
+node * :: node debug x.js
+nodejs * :: nodejs inspect x.js
 git * :: git push ./fx/plain HEAD:x
 git * :: git push fx/plain HEAD:x
 git * :: git push -u fx/plain HEAD:x

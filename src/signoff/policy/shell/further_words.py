@@ -102,6 +102,8 @@ class Further(NamedTuple):
     """Options with a value that must match a regular expression, or be of a kind that `_operand` names."""
     commands: frozenset[str] = frozenset()
     operands: str = "plain"
+    never: frozenset[str] = frozenset()
+    """Operands that are not covered: sub-commands of a program that otherwise takes files."""
     passes: frozenset[str] = frozenset()
     """Options that are fine behind `--`, where another program reads them."""
     script: bool = False
@@ -470,6 +472,8 @@ class _FurtherWords:
                     return self._unfit(word, why)
                 at += took
                 continue
+            if mine and word in entry.never:
+                return self._unfit(word, "not a sub-command that is covered")
             if mine and (why := _operand(entry.operands, word)):
                 return self._unfit(word, why)
             if entry.script and operands == 0:
