@@ -258,6 +258,21 @@ git * :: git clone . x://../../y
 git * :: git clone file:///tmp/x
 git * :: git push file:///tmp/x
 git * :: git push --repo /tmp/x
+tmux * :: tmux new ./evil
+tmux * :: tmux run-shell ./evil
+tmux * :: tmux if ./evil x
+tmux * :: tmux source-file x
+tmux * :: tmux send-keys x Enter
+byobu * :: byobu new ./evil
+ldd * :: ldd ./evil
+gdb * :: gdb x
+crontab * :: crontab x
+at * :: at now
+insmod * :: insmod x.ko
+xdg-open * :: xdg-open ./x.desktop
+convert * :: convert msl:x y.png
+convert * :: convert x.mvg y.png
+magick * :: magick x.msl y.png
 node * :: node inspect -r ./n.js p2
 node * :: node inspect --import=./n.js p2
 node * :: node --no-warnings inspect -e x
@@ -515,6 +530,8 @@ git * :: git remote add up git@github.com:a/b.git|git remote add -f up https://x
 git * :: git remote set-url origin ssh://git@x.com/a/b|git config branch.main.remote origin
 git * :: git config blame.showEmail true|git apply --directory=src p|git remote remove x
 git push origin * :: git push origin a/b
+convert * :: convert a.png b.jpg
+tmux new * :: tmux new
 git * :: git commit -F msg.txt|git push https://x.com/a main
 cp * :: cp -rt out a|cp a.txt b/c.txt
 sed * :: sed -e s/a/b/ -e p x|sed -i '' s/a/b/ x|sed -n /a/p x
