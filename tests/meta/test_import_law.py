@@ -42,6 +42,7 @@ EXTRA = {
     "policy/shell/further_words.py": _DATA,
     "policy/shell/prefixes.py": _DATA,
     "policy/shell/table.py": _DATA,
+    "policy/shell/shell_variables.py": _DATA,
     "policy/shell/typed_commands.py": _DATA,
     "policy/shell/wrappers.py": _DATA,
     "policy/shell/grammar.py": frozenset({"tree_sitter", "tree_sitter_bash"}),

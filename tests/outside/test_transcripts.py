@@ -276,7 +276,7 @@ def test_the_card_and_the_list_tell_sessions_apart(agent: Agent) -> None:
         shown = agent.signoff("show", request["id"])
         assert f"{session} in {agent.directory}" in shown
         assert "“Fix it” (for ana)" in shown and "“I write two files.”" in shown and "model says" in shown
-        assert f"session …86f687e4 in {agent.directory}: “Fix it”" in agent.signoff("inbox")
+        assert f"session …86f687e4 in {agent.directory}: “Fix" in agent.signoff("inbox")
         assert request["session"] == f"…86f687e4 in {agent.directory}" and request["task"] == "“Fix it” (for ana)"
         data = json.loads(agent.signoff("show", request["id"], "--json"))
         assert data["model_says"] == "I write two files." and data["session"] == f"{session} in {agent.directory}"

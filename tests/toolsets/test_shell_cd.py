@@ -18,7 +18,7 @@ RULES = [
         "id": "named",
         "allow": {
             "tool": "shell",
-            "command": ["pytest *", "make test", "rm build/*", "npm run *", "./script *", "tool *", "git commit *"],
+            "command": ["pytest *", "make test", "rm build/*", "npm run *", "./launch *", "tool *", "git commit *"],
         },
     },
 ]
@@ -32,7 +32,7 @@ CASES = {
     "cd sub && cd .. && make test": ".",
     "cd inner && cd .. && make test": ".",
     "cd ../project && rm build/x": ".",
-    "cd . && ./script 1": ".",
+    "cd . && ./launch 1": ".",
     "cd nowhere || make test": ".",
     "cd nowhere; pytest -q": ".",
     "cd sub && pytest -q": "sub",
@@ -44,8 +44,8 @@ CASES = {
     "cd sub && make test": "`make` runs in `sub` after a `cd`, and `make test` only applies in " + START,
     "cd sub && rm build/x": "`rm` runs in `sub` after a `cd`, and `rm build/*` only applies in " + START,
     "cd sub && tool x": "`tool` runs in `sub` after a `cd`, and `tool *` only applies in " + START,
-    "cd sub && ./script 1": "`./script` runs in `sub` after a `cd`, and `./script *` only applies in " + START,
-    "cd sub; ./script 1": "`./script` runs in `sub` after a `cd`, and `./script *` only applies in " + START,
+    "cd sub && ./launch 1": "`./launch` runs in `sub` after a `cd`, and `./launch *` only applies in " + START,
+    "cd sub; ./launch 1": "`./launch` runs in `sub` after a `cd`, and `./launch *` only applies in " + START,
     "cd sub && git commit -m x": "`git` runs in `sub` after a `cd`, and `git commit *` only applies in " + START,
     "cd build && rm x": "`rm` removes files",
     # outside, by the text or by a link
@@ -81,7 +81,7 @@ def project(tmp_path: Path) -> Path:
     (root / "inner").symlink_to("sub")
     (root / "leak").symlink_to("../out")
     (root / "sub" / "leak").symlink_to("../../out")
-    for file in (*(above / "bin" / name for name in PROGRAMS), root / "script", root / "sub" / "script"):
+    for file in (*(above / "bin" / name for name in PROGRAMS), root / "launch", root / "sub" / "launch"):
         file.write_text('#!/bin/sh\npwd -P >> "$RAN"\n')
         file.chmod(0o755)
     (root / "workers" / "coder.yaml").write_text("instructions: Work.\ntoolsets: [sh]\n")
