@@ -195,14 +195,16 @@ async def test_whoever_lost_a_claim_changes_nothing_about_the_next(world: World,
 async def test_a_run_that_pauses_cuts_off_no_approved_call_beside_it(
     world: World, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pauses, real = asyncio.Event(), Neighbours.quiet
+    begun, pauses, real = asyncio.Event(), asyncio.Event(), Neighbours.quiet
 
     async def quiet(beside: Neighbours) -> None:
+        await begun.wait()
         pauses.set()
         await real(beside)
 
     async def pay_c() -> str:
         world.did.append("pay c begins")
+        begun.set()
         await pauses.wait()
         world.did.append("pay c ends")
         return "paid"

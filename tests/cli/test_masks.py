@@ -29,13 +29,13 @@ def ended(desk: Desk, detail: str) -> None:
 
 
 def test_the_end_of_a_run_with_a_secret_in_it(desk: Desk) -> None:
-    ended(desk, f"no login with {SECRET}{ODD} {FORGED}")
-    listed, logged = desk.run("runs", "--all").out, desk.run("audit", "log").out
-    for shown in (listed, logged):
+    ended(desk, f"no login with {SECRET}{ODD.replace(chr(10), ' ')} {FORGED}\nmore")
+    for shown in (desk.run("runs", "--all").out, desk.run("audit", "log").out):
         assert "⟦masked' 1: declared secret⟧" in shown
+        assert "⟦U+202E⟧" in shown
+        assert SPELLED in shown
         assert FORGED not in shown
-    assert "⟦U+202E⟧" in logged and SPELLED in logged
-    assert "next" not in listed, "of several lines, a list shows the first"
+        assert "more" not in shown, "of several lines, a list shows the first"
 
 
 @pytest.mark.parametrize("odd", ["", ODD], ids=["plain", "odd"])

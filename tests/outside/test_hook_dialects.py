@@ -155,7 +155,7 @@ def test_a_pattern_of_files_that_are_printed_is_looked_up(tmp_path: Path, patter
     for file in ("a.py", "src/b.py", "conf/.env", "conf/c.py", "conf/credentials.json"):
         (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("x")
-    (tmp_path / "key").symlink_to("/root/.ssh/id_rsa")
+    (tmp_path / "key").symlink_to("/home/ana/.ssh/id_rsa")
     for given in ({"include": [pattern]}, {"include": [pattern], "useDefaultExcludes": False}, {"paths": [pattern]}):
         call = read("gemini", "BeforeTool", "read_many_files", given, cwd=str(tmp_path)).call
         assert call is not None
