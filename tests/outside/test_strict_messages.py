@@ -51,6 +51,12 @@ async def test_what_is_refused_on_a_pipe_is_answered_and_ends_nothing(
     assert all(one["method"] == REFUSED and why in one["params"]["why"] for one in refused)
 
 
+@pytest.mark.parametrize("tail", ['\\"' * 400_000, '"\\' * 400_000, "\\" * 400_001])
+def test_a_text_without_an_end_is_read_once(tail: str) -> None:
+    assert id_of(f'{{"x": {DEEP}, "{tail}') is None
+    assert id_of(f'{{"id": 4, "x": {DEEP}, "{tail}') == 4
+
+
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)

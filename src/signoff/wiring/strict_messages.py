@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from signoff.core.strict_json import is_deeper, read_json
 from signoff.large_work import done
@@ -23,12 +23,28 @@ REFUSED = "signoff/refused"
 
 _DEEP = "it is nested too deeply"
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:]|[-+.\w]++', re.DOTALL)
+# A text without an end is one token, too: otherwise each quote in it would be read to the end again.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]|[-+.\w]++', re.DOTALL)
 _LONGEST_ID = 1000
 
 
-def why_refused(text: str) -> str:
-    """Return what is wrong with a message; empty if nothing is, or if it is no JSON at all, which the library says."""
+class Refusal(NamedTuple):
+    """What is wrong with a message, and the id of the request."""
+
+    why: str
+    id: int | str | None
+
+
+def refusal(text: str, *, most: int) -> Refusal | None:
+    """Return what is wrong with a message; None if nothing is, or if it is no JSON at all, which the library says.
+
+    `most`: longer ones are refused. Reading a long one takes a while: call it in a thread.
+    """
+    why = f"it is longer than {most:,} characters" if len(text) > most else _why_refused(text)
+    return Refusal(why, id_of(text)) if why else None
+
+
+def _why_refused(text: str) -> str:
     try:
         value = read_json(text)
         if _HALF.search(text):
@@ -83,12 +99,11 @@ class StrictLines:
 
     def _read(self, line: str) -> str | None:
         """What takes the place of a line. None: nothing."""
-        why = f"it is longer than {self._most:,} characters" if len(line) > self._most else why_refused(line)
-        if not why:
+        if (refused := refusal(line, most=self._most)) is None:
             return line
-        if (number := id_of(line)) is None:
+        if refused.id is None:
             return None
-        return json.dumps({"jsonrpc": "2.0", "id": number, "method": REFUSED, "params": {"why": why}})
+        return json.dumps({"jsonrpc": "2.0", "id": refused.id, "method": REFUSED, "params": {"why": refused.why}})
 
 
 @asynccontextmanager
@@ -131,15 +146,15 @@ class StrictBodies:
             body += read[-1].get("body", b"")
             if read[-1]["type"] != "http.request" or not read[-1].get("more_body"):
                 break
-        why, text = "", ""
+        refused: Refusal | None = None
         if len(body) <= self._most:
             text = body.decode(errors="replace")
-            why = await done("reading a message of an MCP client", text, partial(why_refused, text))
-        if why:
+            refused = await done("reading a message of an MCP client", text, partial(refusal, text, most=self._most))
+        if refused is not None:
             from starlette.responses import JSONResponse
 
-            error = {"code": -32600, "message": f"signoff: refused: {why}"}
-            await JSONResponse({"jsonrpc": "2.0", "id": id_of(text), "error": error}, 400)(scope, receive, send)
+            error = {"code": -32600, "message": f"signoff: refused: {refused.why}"}
+            await JSONResponse({"jsonrpc": "2.0", "id": refused.id, "error": error}, 400)(scope, receive, send)
             return
 
         async def again() -> Message:
