@@ -218,6 +218,11 @@ def test_wrong_use_says_what_to_do(tmp_path: Path, old: Path, what: str, wording
     assert "signoff.yaml" not in os.listdir(old) or what == "a worker in the way"
 
 
+def test_a_number_of_thousands_of_digits_is_refused_with_its_file(tmp_path: Path, old: Path) -> None:
+    (old / "project.json").write_text(f'{{"version": {"9" * 5_000}}}')
+    assert "project.json" in refused(signoff("import", "llm-do", "old", cwd=tmp_path))
+
+
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path, old: Path) -> None:
     (tmp_path / "new").mkdir()
     (tmp_path / "new" / "workers").write_text("in the way")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import pytest
 from tests.server.api_desk import ApiDesk, no, yes
 
 LATER = (datetime.now(UTC) + timedelta(days=1)).isoformat()
@@ -25,6 +27,29 @@ async def test_people_ask_back_and_answer_and_the_request_waits_on(api_desk: Api
     await api_desk.refused(422, "invalid", "POST", path, {"text": ""})
     await api_desk.refused(422, "refused", "POST", path, {"text": "  "})
     assert (await api_desk.get(f"/requests/{asked.id}"))["state"] == "pending"
+
+
+async def test_a_client_that_hangs_up_half_way_is_no_error_of_ours(
+    api_desk: ApiDesk, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts: list[Any] = [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    path, headers = "/api/v1/policy/judge", [(b"host", b"127.0.0.1"), (b"x-who", b"ben")]
+    scope: Any = {
+        "type": "http", "http_version": "1.1", "method": "POST", "scheme": "http", "path": path,
+        "raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8420), "headers": [*headers, (b"content-type", b"application/json")],
+    }  # fmt: skip
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return parts.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await api_desk.app(scope, receive, send)
+    assert not parts and sent[0]["status"] == 400
+    assert [one for one in caplog.records if one.exc_info] == []
 
 
 async def test_runs_are_started_shown_resumed_and_cancelled(api_desk: ApiDesk) -> None:

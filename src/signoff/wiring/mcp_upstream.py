@@ -42,6 +42,7 @@ LISTENING_AGAIN = 5.0
 LONGEST_LINE = 65_536
 LONGEST_ERROR = 16_000
 """Characters of a server's error that a client is told."""
+Hears = Callable[[object], Coroutine[Any, Any, None]]
 Reports = Callable[[float, float | None, str | None], Awaitable[None]]
 """Called with the progress of a call."""
 
@@ -238,7 +239,6 @@ class McpUpstream:
     async def _hear(self, message: object) -> None:
         """Take what the server says unasked. It is called for each message, and must not wait."""
         import mcp_types as types
-        from pydantic import ValidationError
 
         match message:
             case types.ToolListChangedNotification():
@@ -252,8 +252,6 @@ class McpUpstream:
             case types.LoggingMessageNotification():
                 told = LogMessage(message.params.level, message.params.data, message.params.logger)
                 self.on_notice(bounded(told, self.server.secrets))
-            case ValidationError() if self._link is not None and _is_answer(message):
-                self._link.fail(_Unreadable("its answer cannot be read"))
             case _:
                 pass
 
@@ -310,7 +308,7 @@ class McpUpstream:
     async def _connected(self) -> _Link:
         async with self._lock:
             if self._link is None:
-                link = _Link(self._client(), beside=self._listen)
+                link = _Link(self._client, hears=self._hear, beside=self._listen)
                 try:
                     await link.open()
                     if self._level or self._watched:
@@ -327,7 +325,7 @@ class McpUpstream:
                 self._link = None
         await link.close()
 
-    def _client(self) -> Client:
+    def _client(self, hears: Hears) -> Client:
         try:
             import httpx2
             from mcp.client.client import Client
@@ -350,7 +348,7 @@ class McpUpstream:
             source = _with(web, streamable_http_client(server.url, http_client=web))
         # It declares neither sampling nor elicitation nor roots, so requests from a server to the client are refused
         # here. It caches nothing, whatever lifetime the server announces: definitions are always the current ones.
-        return Client(source, mode="auto", cache=None, message_handler=self._hear, log_level=PASSED)
+        return Client(source, mode="auto", cache=None, message_handler=hears, log_level=PASSED)
 
     def _hidden(self, text: str) -> str:
         return safe_beginning(text, longest=LONGEST_ERROR, secrets=self.server.secrets)
@@ -372,19 +370,27 @@ class McpUpstream:
 class _Link:
     """A connection. It lives in its own task, because the task that opened it has to close it."""
 
-    def __init__(self, client: Client, *, beside: Callable[[Client], Awaitable[None]]) -> None:
-        """`beside` runs for as long as it is open."""
-        self._client = client
+    def __init__(
+        self, client: Callable[[Hears], Client], *, hears: Hears, beside: Callable[[Client], Awaitable[None]]
+    ) -> None:
+        """`hears` is called for each message of the server. `beside` runs for as long as the connection is open."""
+        self._client = client(self._hear)
+        self._hears = hears
         self._beside = beside
         self._ready = asyncio.Event()
         self._over = asyncio.Event()
         self._error: Exception | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def fail(self, error: Exception) -> None:
-        """End it with an error, for everybody who waits for an answer."""
-        self._error = error
-        self._over.set()
+    async def _hear(self, message: object) -> None:
+        """Pass a message on. An answer that cannot be read ends the connection for all who wait for one."""
+        from pydantic import ValidationError
+
+        if isinstance(message, ValidationError) and _is_answer(message):
+            self._error = _Unreadable("its answer cannot be read")
+            self._over.set()
+        else:
+            await self._hears(message)
 
     async def open(self) -> None:
         self._task = asyncio.create_task(self._hold())

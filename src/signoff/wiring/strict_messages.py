@@ -28,20 +28,20 @@ _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[{}\[\]:]|[-+.\w]++', r
 _LONGEST_ID = 1000
 
 
-class Refusal(NamedTuple):
+class RefusedMessage(NamedTuple):
     """What is wrong with a message, and the id of the request."""
 
     why: str
     id: int | str | None
 
 
-def refusal(text: str, *, most: int) -> Refusal | None:
+def refusal(text: str, *, most: int) -> RefusedMessage | None:
     """Return what is wrong with a message; None if nothing is, or if it is no JSON at all, which the library says.
 
     `most`: longer ones are refused. Reading a long one takes a while: call it in a thread.
     """
     why = f"it is longer than {most:,} characters" if len(text) > most else _why_refused(text)
-    return Refusal(why, id_of(text)) if why else None
+    return RefusedMessage(why, id_of(text)) if why else None
 
 
 def _why_refused(text: str) -> str:
@@ -146,7 +146,7 @@ class StrictBodies:
             body += read[-1].get("body", b"")
             if read[-1]["type"] != "http.request" or not read[-1].get("more_body"):
                 break
-        refused: Refusal | None = None
+        refused: RefusedMessage | None = None
         if len(body) <= self._most:
             text = body.decode(errors="replace")
             refused = await done("reading a message of an MCP client", text, partial(refusal, text, most=self._most))
