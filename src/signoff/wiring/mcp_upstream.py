@@ -42,7 +42,7 @@ LISTENING_AGAIN = 5.0
 LONGEST_LINE = 65_536
 LONGEST_ERROR = 16_000
 """Characters of a server's error that a client is told."""
-Hears = Callable[[object], Coroutine[Any, Any, None]]
+Hears = Callable[[object], Awaitable[None]]
 Reports = Callable[[float, float | None, str | None], Awaitable[None]]
 """Called with the progress of a call."""
 
@@ -335,6 +335,7 @@ class McpUpstream:
         except ImportError as error:
             raise MissingExtra("the proxy", "mcp") from error
         server, headers = self.server, dict(self.server.headers)
+        handler: Any = hears
         source: Any = self._source
         if source is None and server.command:
             program, *arguments = server.command
@@ -348,7 +349,7 @@ class McpUpstream:
             source = _with(web, streamable_http_client(server.url, http_client=web))
         # It declares neither sampling nor elicitation nor roots, so requests from a server to the client are refused
         # here. It caches nothing, whatever lifetime the server announces: definitions are always the current ones.
-        return Client(source, mode="auto", cache=None, message_handler=hears, log_level=PASSED)
+        return Client(source, mode="auto", cache=None, message_handler=handler, log_level=PASSED)
 
     def _hidden(self, text: str) -> str:
         return safe_beginning(text, longest=LONGEST_ERROR, secrets=self.server.secrets)
