@@ -27,7 +27,6 @@ from signoff.core.request_context import EarlierAnswers
 from signoff.core.request_filter import ListPlace, RequestFilter
 from signoff.core.run import Process, SavedRun, Segment
 from signoff.core.subject import Subject
-from signoff.lazy_names import lazy_names
 
 T = TypeVar("T")
 
@@ -598,6 +597,8 @@ class Approver(Protocol):
     ) -> ApprovalDecision | Awaitable[ApprovalDecision]: ...
 
 
+ApprovalUI = Approver
+"""The same, under the name it has for deferred tools."""
 Chosen: TypeAlias = ApprovalDecision | bool
 ApproverLike: TypeAlias = Approver | Callable[[ApprovalRequest], Chosen | Awaitable[Chosen]]
 """Who is asked: an object with `choose`, or a plain or async function of the request."""
@@ -663,10 +664,6 @@ class Inbox(Protocol):
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
         """Exactly what this answer would make signoff remember, in the words of `signoff grants`."""
         ...
-
-
-Desk = Inbox
-"""The name of `Inbox` in 0.1."""
 
 
 class Heard(NamedTuple):
@@ -777,10 +774,3 @@ class DeclaresApproval(Protocol):
     def claimed_labels(self, name: str, args: Mapping[str, Any], ctx: Any) -> Iterable[str]:
         """Labels that somebody else, such as a server, claims for the call. They can only make rules stricter."""
         ...
-
-
-_find = lazy_names(__name__, {}, {"ApprovalUI": ("ports:Approver", "signoff.Approver")})
-
-
-def __getattr__(name: str) -> object:
-    return _find(name)

@@ -1,8 +1,4 @@
-"""Which process this is, and whether another one is still alive: the lease behind claims and runs.
-
-A fork copies all objects, but only the thread that forked. What an object says of its process, its threads and its
-connections is then wrong, and is renewed before anything else runs in the new process.
-"""
+"""Which process this is, and whether another one is still alive: the lease behind claims and runs."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ import time
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Protocol
-from weakref import WeakSet
 
 from signoff.core.run import Process
 
@@ -99,40 +93,3 @@ def _is_zombie(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] in ("Z", "X")
-
-
-class Renewable(Protocol):
-    def renew(self) -> None:
-        """Forget what only the parent has: its identity, threads, locks and connections. Nothing else runs yet."""
-
-
-_renewable: WeakSet[Renewable] = WeakSet()
-_pid = os.getpid()
-
-
-def renew_after_fork(one: Renewable) -> None:
-    """Have the object renewed in every process that is forked from this one. It is held weakly."""
-    _renewable.add(one)
-
-
-def notice_fork() -> None:
-    """Renew all objects, if this process was forked by a program that does not tell Python of it, as uWSGI does."""
-    if _pid != os.getpid():
-        _renew_all()
-
-
-def _renew_all() -> None:
-    global _pid
-    _pid = os.getpid()
-    errors: list[Exception] = []
-    for one in list(_renewable):
-        try:
-            one.renew()
-        except Exception as error:  # the others must still be renewed
-            errors.append(error)
-    if errors:
-        raise errors[0]
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
-    os.register_at_fork(after_in_child=_renew_all)

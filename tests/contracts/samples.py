@@ -337,7 +337,6 @@ RICH_DELIVERY = Delivery(
     hopeless=True,
     due=at(61).astimezone(timezone(timedelta(hours=-11))),
     problem=HALF,
-    instead="nïght",
     result=RunResult(run=HALF, state=RunState.CANCELLED, worker=TEXT, text="🦔\x00" + HALF),
 )
 

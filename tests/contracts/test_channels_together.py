@@ -217,50 +217,6 @@ async def test_a_hanging_channel_never_holds_up_another(tmp_path: Path) -> None:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_what_cannot_be_reached_is_taken_over_by_its_backup_and_told_once(tmp_path: Path) -> None:
-    async with sketch_case(SlackLikeCase) as main, booth_case() as backup:
-        routes = Route(main.make()), Route(backup.make(), backup_for="SlackLikeChannel")
-        async with house(tmp_path, *routes) as it:
-            [first] = await it.asks()
-            await stands(main, first)
-            assert backup.ui.papers == []
-            await main.break_connection()
-            [second] = await it.asks()
-            for _ in range(5):
-                it.office.clock.advance(60)
-                await it.post.round()
-            await stands(backup, second)
-            assert await it.delivery("SlackLikeChannel", second) is DeliveryState.FAILED
-            await backup.approve(second)
-            await it.settles(second)
-            await main.mend_connection()
-            it.office.clock.advance(120)
-            await it.post.round()
-            assert await main.standing(second) == 0
-            await main.approve(first)
-            await it.settles(first)
-            assert len(backup.ui.papers) == 1
-
-
-async def test_who_leaves_the_terminal_leaves_it_to_its_backup(tmp_path: Path) -> None:
-    async with terminal_case(tmp_path) as ana, booth_case() as backup:
-        routes = Route(ana.make()), Route(backup.make(), backup_for="terminal")
-        async with house(tmp_path, *routes) as it:
-            [notice] = await it.asks()
-            await ana.pty.sees("your answer > ")
-            ana.pty.types("\x03")
-            await ana.pty.sees("left undecided")
-
-            async def taken_over() -> bool:
-                await it.post.round()
-                return await backup.standing(notice) == 1
-
-            await soon(taken_over, "nobody took it over")
-            assert await it.state(notice) is State.PENDING
-            await backup.deny(notice)
-            await it.settles(notice)
-
-
 async def test_a_notification_follows_what_happens_elsewhere(tmp_path: Path) -> None:
     async with sketch_case(NotificationCase) as told, booth_case() as ana:
         async with house(tmp_path, Route(told.make()), Route(ana.make())) as it:

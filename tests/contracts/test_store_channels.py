@@ -35,7 +35,7 @@ async def log_of(store: Store, name: str) -> ConversationLog | None:
 async def test_a_lease_comes_back_as_it_was(store: Store, text: str) -> None:
     elsewhere = replace(DOWN, since=at(5).astimezone(timezone(timedelta(hours=9))), due=None, hopeless=False)
     for down in (DOWN, elsewhere, None):
-        lease = Lease(channel=text, process=text, backup_for=text, down=down)
+        lease = Lease(channel=text, process=text, down=down)
         await put_leases(store, lease)
         assert await store.read(lambda tx: tx.leases.get(text)) == lease
     assert await store.read(lambda tx: tx.leases.get("nobody")) is None

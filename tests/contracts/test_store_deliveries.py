@@ -137,7 +137,7 @@ async def test_a_delivery_is_found_by_what_it_is_now(store: Store) -> None:
 @pytest.mark.parametrize("text", [samples.TEXT, samples.HALF, "\x00", "\x01json:", "\ud83e", "' or ''='"])
 async def test_every_text_names_a_delivery(store: Store, text: str) -> None:
     subject = Subject(SubjectKind.REQUEST, text)
-    odd = Delivery(channel=text, subject=subject, trail=text, problem=text, place=text, instead=text)
+    odd = Delivery(channel=text, subject=subject, trail=text, problem=text, place=text)
     await put(store, odd, delivery(1))
     assert await got(store, text, subject) == odd
     for name in ("channel", "trail", "request"):

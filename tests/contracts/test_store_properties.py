@@ -1,4 +1,4 @@
-"""Whatever is done to them, in whatever order: a database and a few dicts end up with the same."""
+"""Whatever is done to them, in whatever order: a file, a server and the store in memory end up with the same."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ async def outcomes(store: Store, groups: Sequence[Sequence[tuple[bool, Change]]]
 
 
 def agree(store: Store, groups: Sequence[Sequence[tuple[bool, Change]]]) -> None:
-    """A store gives the same answers as a few dicts."""
+    """A store gives the same answers as the one in memory, which does one piece of work at a time."""
     try:
         kept = asyncio.run(outcomes(store, groups))
     finally:

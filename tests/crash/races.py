@@ -355,30 +355,6 @@ def resumes(url: str, directory: str, count: int, cancels: int = 0) -> dict[str,
     return {"fared": fared, "lines": lines, "runs": Child(with_broker, url, states).wait(), **everything(url)}
 
 
-def forked(url: str) -> dict[str, Any]:
-    """A broker that was made before the fork, as servers do that load first and fork then: every process is its own."""
-    ids = prepared(url, 2, approve=True)
-    broker = Broker(open_store(url))
-
-    def claims_and_dies() -> None:
-        async def work() -> None:
-            await broker.claim(ids[0])
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        asyncio.run(work())
-
-    def sweeps_up() -> list[str]:
-        async def work() -> list[str]:
-            return [str(one.state) for one in await broker.sweep()]
-
-        swept = asyncio.run(work())
-        broker.store.close()
-        return swept
-
-    Child(claims_and_dies).wait()
-    return {"swept": Child(sweeps_up).wait(), **everything(url)}
-
-
 def in_one_process(url: str, directory: str, count: int) -> dict[str, Any]:
     """Many tasks of one process resume the same run."""
     cases = _paused(url, directory, 1)

@@ -1,7 +1,7 @@
 """Race harness: eight processes do the same thing in the same instant, and one of them wins.
 
-On PostgreSQL four of them run every day: one about a request, one about a run, one about a grant, and a broker that was
-made before the fork. The others run there at night.
+On PostgreSQL three of them run every day: one about a request, one about a run, and one about a grant. The others run
+there at night.
 """
 
 from __future__ import annotations
@@ -165,8 +165,3 @@ def test_race_of_tasks_in_one_process_that_resume_the_same_run(
     ended = race(fork_server, "in_one_process", url=url, directory=str(tmp_path), count=5)
     assert Counter(line["tool"] for line in ended["lines"]) == {"pay": 1}
     assert Counter(error for error, *_ in ended["fared"])["won"] == 1, ended["fared"]
-
-
-def test_crash_of_a_process_whose_broker_was_made_before_the_fork(fork_server: ForkServer, url: str) -> None:
-    ended = race(fork_server, "forked", url=url)
-    assert ended["swept"] == ["unknown"]

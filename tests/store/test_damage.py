@@ -206,9 +206,7 @@ ROWS: list[tuple[st.SearchStrategy[Row], Callable[[Row], Any], str]] = [
     (st.just(REQUEST_ROW), request_of, "requests"),
     (deliveries().map(delivery_columns), delivery_of, "deliveries"),
     (
-        st.builds(Lease, channel=st.just("c"), process=st.just("p"), backup_for=st.just(""), down=DOWNS).map(
-            lease_columns
-        ),
+        st.builds(Lease, channel=st.just("c"), process=st.just("p"), down=DOWNS).map(lease_columns),
         lease_of,
         "leases",
     ),

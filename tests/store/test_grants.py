@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
 from signoff.core.terms import Scope
-from signoff.errors import GrantsError, WrongUse
+from signoff.errors import GrantsError, StoreUnavailable, WrongUse
 
 
 def call(amount: object = 5, schema: str = "") -> Call:
@@ -36,7 +36,7 @@ def grant(scope: str = "project", amount: object = 5, schema: str = "") -> Grant
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    return tmp_path / ".signoff" / "grants.json"
+    return tmp_path / ".signoff" / "grants.db"
 
 
 def test_always_survives_and_session_does_not(file: Path) -> None:
@@ -76,35 +76,24 @@ def test_without_a_file_always_is_refused_and_not_offered() -> None:
         memory.remember(grant())
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("{", "not valid JSON"),
-        ("[]", "version None"),
-        ('{"version": 9, "grants": []}', "version 9"),
-        ('{"version": 1, "grants": [{}]}', "malformed"),
-        ('{"version": 1, "grants": 3}', "malformed"),
-    ],
-)
-def test_a_damaged_file_is_refused_with_its_name_and_what_to_do(file: Path, text: str, problem: str) -> None:
+def test_a_damaged_file_is_refused_with_its_name_and_what_to_do(file: Path) -> None:
     file.parent.mkdir()
-    file.write_text(text)
+    file.write_text("{" * 5_000)
     for act in (lambda: ApprovalMemory(file).lookup(call()), lambda: ApprovalMemory(file).remember(grant())):
-        with pytest.raises(GrantsError, match=problem) as raised:
+        with pytest.raises(StoreUnavailable, match=r"is not a database.*move it away to start over") as raised:
             act()
         assert str(file) in str(raised.value)
-        assert "move the file away" in str(raised.value)
-    assert file.read_text() == text, "what cannot be read is not overwritten"
+    assert file.read_text() == "{" * 5_000, "what cannot be read is not overwritten"
 
 
-def test_approved_must_be_a_plain_yes_or_no(file: Path) -> None:
-    memory = ApprovalMemory(file)
-    memory.remember(grant())
-    content = json.loads(file.read_text())
-    content["grants"][0]["approved"] = "no"
-    file.write_text(json.dumps(content))
-    with pytest.raises(GrantsError):
-        ApprovalMemory(file).lookup(call())
+def test_a_later_yes_replaces_an_earlier_no_and_the_same_answer_is_kept_once(file: Path) -> None:
+    for scope in ("session", "project"):
+        memory = ApprovalMemory(file if scope == "project" else None)
+        for approved in (True, False, False, True, True):
+            memory.remember(replace(grant(scope), approved=approved))
+            found = memory.lookup(call())
+            assert found is not None and found.approved is approved
+        assert [one.approved for one in memory.grants()] == [True]
 
 
 REMEMBERS_MANY = """
@@ -122,7 +111,7 @@ def test_two_processes_lose_nothing_of_each_other(file: Path) -> None:
     for process in processes:
         ended(process)
     assert len(ApprovalMemory(file).grants()) == 60
-    assert sorted(one.name for one in file.parent.iterdir()) == ["grants.json", "grants.lock"]
+    assert sorted(one.name for one in file.parent.iterdir()) == ["grants.db"]
 
 
 def test_what_has_no_canonical_form_is_never_remembered(file: Path) -> None:
@@ -135,8 +124,8 @@ def test_a_file_somebody_else_could_have_written_is_not_believed(file: Path, tmp
     with pytest.raises(GrantsError, match="another user"):
         ApprovalMemory(file).lookup(call())
     file.chmod(0o600)
-    file.rename(tmp_path / "elsewhere.json")
-    file.symlink_to(tmp_path / "elsewhere.json")
+    file.rename(tmp_path / "elsewhere.db")
+    file.symlink_to(tmp_path / "elsewhere.db")
     with pytest.raises(GrantsError, match="another user"):
         ApprovalMemory(file).lookup(call())
 
@@ -147,17 +136,17 @@ def test_the_default_file_is_outside_of_the_project(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
     memory = ApprovalMemory()
     memory.remember(grant())
-    [kept] = (tmp_path / "home" / ".local" / "state" / "signoff").rglob("grants.json")
+    [kept] = (tmp_path / "home" / ".local" / "state" / "signoff").rglob("grants.db")
     assert kept.parent.stat().st_mode & 0o777 == 0o700 and not (tmp_path / "relative").exists()
     monkeypatch.setenv("HOME", "")
     assert not ApprovalMemory().keeps_always, "without a home directory there is no place for always"
 
 
 def test_each_unicode_form_is_remembered_on_its_own(tmp_path: Path) -> None:
-    memory = ApprovalMemory(tmp_path / "grants.json")
+    memory = ApprovalMemory(tmp_path / "grants.db")
     composed, apart = Call(tool="read", args={"path": "café"}), Call(tool="read", args={"path": "cafe\u0301"})
     memory.remember(Grant.of(composed, ApprovalDecision(approved=True, remember=Remember.ALWAYS)))
-    again = ApprovalMemory(tmp_path / "grants.json")
+    again = ApprovalMemory(tmp_path / "grants.db")
     assert again.lookup(composed) is not None
     assert again.lookup(apart) is None
     memory.remember(Grant.of(apart, ApprovalDecision(approved=True, remember=Remember.ALWAYS)))

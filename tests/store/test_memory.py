@@ -8,8 +8,7 @@ from tests.contracts.samples import draft, request
 
 from signoff.core.record import START
 from signoff.ports import Store
-from signoff.store.memory_record import TOUCHED
-from signoff.store.memory_store import MemoryStore
+from signoff.store.memory_store import TOUCHED, MemoryStore
 
 
 async def note(store: Store, *requests: str) -> None:
@@ -67,7 +66,7 @@ async def test_a_tick_comes_after_the_change_and_may_look() -> None:
     seen: list[str | None] = []
 
     def tick() -> None:
-        seen.append(store._tables.settings.get("name"))  # pyright: ignore[reportPrivateUsage]
+        seen.append(store._tx.settings.get("name"))  # pyright: ignore[reportPrivateUsage]
         stop()
 
     stop = store.watch(tick)
@@ -75,8 +74,9 @@ async def test_a_tick_comes_after_the_change_and_may_look() -> None:
     assert seen == ["value"]
 
 
-async def test_commits_count_writes_that_changed_something() -> None:
-    store = MemoryStore()
+@pytest.mark.parametrize("record", [False, True])
+async def test_commits_count_writes_that_changed_something(*, record: bool) -> None:
+    store = MemoryStore(record=record)
     await note(store, "a")
     await store.write("nothing", lambda tx: None)
     store.later("set", lambda tx: tx.settings.put("name", "value"))

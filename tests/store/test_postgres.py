@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import psycopg
@@ -17,7 +18,7 @@ from tests.contracts.test_store_contract import chained
 from tests.store.children import ended, forked, started
 from tests.store.proxy import Proxy
 
-from signoff.errors import StoreError, WrongUse
+from signoff.errors import StoreError, StoreUnavailable, WrongUse
 from signoff.ports import Transaction
 from signoff.store.postgres import PostgresStore
 from signoff.store.queries import Queries
@@ -188,6 +189,44 @@ async def test_a_database_that_is_not_there_is_not_waited_for(postgres_server: s
     store.close()
 
 
+@pytest.fixture
+def limited(postgres_url: str) -> Iterator[str]:
+    """The URL for a role that may have one connection."""
+    name = f"limited_{os.getpid()}"
+    with psycopg.connect(postgres_url, autocommit=True) as admin:
+        admin.execute(f"create role {name} login superuser connection limit 1".encode())
+        admin.execute(f"alter role {name} nosuperuser".encode())
+        try:
+            yield f"{postgres_url}&user={name}"
+        finally:
+            admin.execute(f"drop role {name}".encode())
+
+
+async def test_a_role_without_another_connection_is_told_and_waited_for(limited: str) -> None:
+    store = PostgresStore(limited, listen=False, patience=0.2)
+    with psycopg.connect(limited):
+        for attempt in (store.read(lambda tx: tx.record.head()), store.write("x", lambda tx: tx.record.head())):
+            with pytest.raises(StoreUnavailable, match=r"takes no more connections \(.*for role.* uses up to 10"):
+                await attempt
+        patient = PostgresStore(limited, listen=False, patience=30)
+        waits = asyncio.ensure_future(patient.read(lambda tx: tx.record.head()))
+        await asyncio.sleep(0)
+    with pytest.raises(StoreError, match=r"permission denied|lacks"):  # it got through
+        await waits
+    for one in (store, patient):
+        one.close()
+
+
+async def test_a_statement_that_was_cancelled_is_no_lock(store: PostgresStore) -> None:
+    def slow(tx: Transaction) -> None:
+        wire = cast("Any", tx.record)._sql._wire
+        wire.rows("set local statement_timeout = '20ms'")
+        wire.rows("select pg_sleep(20)")
+
+    with pytest.raises(StoreUnavailable, match=r"ended a statement .*statement timeout"):
+        await store.read(slow)
+
+
 # --- one after the other ---
 
 
@@ -288,23 +327,24 @@ async def test_processes_write_one_after_the_other(postgres_url: str, store: Pos
     assert await store.read(lambda tx: tx.settings.get("count")) == "160"
 
 
-async def test_a_fork_goes_on_with_connections_of_its_own(store: PostgresStore) -> None:
+async def test_a_fork_uses_nothing_of_its_parent_and_may_connect_for_itself(
+    postgres_url: str, store: PostgresStore
+) -> None:
     await store.write("note", note(1))
     await numbers(store)
-    store.later("note", note(2))  # the parent's, and only the parent's, to write
 
-    def child() -> int:
-        async def main() -> int:
-            await store.write("note", note(3))
-            return len(await numbers(store))
-
-        count = asyncio.run(main())
+    def child() -> str:
+        with pytest.raises(StoreUnavailable, match="open the store after the fork") as refused:
+            asyncio.run(store.write("note", note(2)))
         store.close()
-        return count
+        own = PostgresStore(postgres_url)
+        asyncio.run(own.write("note", note(3)))
+        own.close()
+        return str(refused.value)
 
-    assert await asyncio.to_thread(forked, child) in (2, 3)
+    assert "this process was forked" in await asyncio.to_thread(forked, child)
     await store.write("note", note(4))
-    assert sorted(await numbers(store)) == [f'{{"n":{number}}}' for number in (1, 2, 3, 4)]
+    assert sorted(await numbers(store)) == [f'{{"n":{number}}}' for number in (1, 3, 4)]
 
 
 # --- hearing of changes ---

@@ -17,7 +17,7 @@ from signoff.core.record import EventDraft
 from signoff.core.run import RunSetup, SavedRun
 from signoff.core.vote import Vote
 from signoff.store import rows
-from signoff.store.memory_record import EventCount
+from signoff.store.memory_store import EventCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUN = SavedRun(id="run1", prompt="go", started_at=NOON)
@@ -89,6 +89,6 @@ def test_only_so_many_and_so_much_is_known(monkeypatch: pytest.MonkeyPatch) -> N
 @examples(1_000, daily=40)
 @given(steps=st.lists(st.sampled_from(["", "a", "b", "c"]), max_size=30), after=st.integers(0, 31))
 def test_steps_after_one_are_those_that_came_after_it(steps: list[str], after: int) -> None:
-    record = EventCount()
+    record = EventCount(list)
     record.append([EventDraft(kind="asked", at=NOON, request=request) for request in steps])
-    assert list(record.touched(after) or ()) == [request for request in steps[after:] if request]
+    assert record.touched(after) == list(dict.fromkeys(request for request in steps[after:] if request))

@@ -46,7 +46,6 @@ def deliveries(draw: st.DrawFn) -> Delivery:
         since=draw(st.none() | TIMES),
         due=draw(st.none() | TIMES),
         problem=draw(TEXT),
-        instead=draw(TEXT),
         result=result,
     )
 
@@ -64,6 +63,6 @@ def test_a_delivery(delivery: Delivery) -> None:
 
 
 @examples(1_000, daily=30)
-@given(st.builds(Lease, channel=TEXT, process=TEXT, backup_for=TEXT, down=st.none() | DOWNS))
+@given(st.builds(Lease, channel=TEXT, process=TEXT, down=st.none() | DOWNS))
 def test_a_lease(lease: Lease) -> None:
     assert lease_of(lease_columns(lease)) == lease

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests import start
 from tests.contracts import samples
 from tests.contracts.samples import draft, request
 from tests.contracts.test_store_contract import chained
@@ -25,7 +26,7 @@ from tests.store.children import ended, forked, started
 
 from signoff.errors import StoreError, WrongUse
 from signoff.ports import Transaction
-from signoff.store import migration_list, sqlite_file
+from signoff.store import schema, sqlite_file
 from signoff.store.change_watch import Watchers
 from signoff.store.queries import Queries
 from signoff.store.sqlite import SqliteStore, _Looked
@@ -82,7 +83,17 @@ def test_a_directory_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     assert mode(tmp_path) == 0o755
 
 
-async def test_every_commit_is_on_disk_before_it_counts(store: SqliteStore, path: Path) -> None:
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a fresh process does: the other tests do not wait for the disk (tests/forkserver.py)."""
+    monkeypatch.setattr(
+        sqlite_file, "SYNCED", start.fresh("from signoff.store import sqlite_file as f; print(f.SYNCED, end='')")
+    )
+
+
+@pytest.mark.usefixtures("synced")
+async def test_every_commit_is_on_disk_before_it_counts(path: Path) -> None:
+    store = SqliteStore(path)
     seen: dict[str, object] = {}
 
     def look(tx: Any) -> None:
@@ -92,6 +103,7 @@ async def test_every_commit_is_on_disk_before_it_counts(store: SqliteStore, path
 
     await store.write("look", look)
     assert seen == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "application_id": APPLICATION}
+    store.close()
 
 
 async def test_closing_leaves_one_file(store: SqliteStore, path: Path) -> None:
@@ -391,12 +403,16 @@ async def test_without_sync_everybody_sees_it_all_the_same(store: SqliteStore, p
     assert store.commits == 1
 
 
-async def test_what_follows_a_commit_without_sync_is_on_disk_again_before_it_counts(store: SqliteStore) -> None:
+@pytest.mark.usefixtures("synced")
+async def test_what_follows_a_commit_without_sync_is_on_disk_again_before_it_counts(path: Path) -> None:
+    store = SqliteStore(path)
+
     def synchronous(tx: Any) -> int:
         return tx.sql._wire._connection.execute("pragma synchronous").fetchone()[0]
 
     assert await store.write("look", synchronous, synced=False) == 1
     assert await store.write("look", synchronous) == 2
+    store.close()
 
 
 async def test_a_claim_is_there_once(store: SqliteStore) -> None:
@@ -481,29 +497,6 @@ async def test_a_program_that_ends_writes_what_it_left_for_later(path: Path) -> 
     store.close()
 
 
-async def test_a_fork_goes_on_with_connections_of_its_own(store: SqliteStore) -> None:
-    await store.write("note", note(1))
-    store.later("note", note(2))  # the parent's, and only the parent's, to write
-
-    def child() -> tuple[int, bool]:
-        async def main() -> int:
-            await store.write("note", note(3))
-            return len(await entries(store))
-
-        count = asyncio.run(main())
-        stop = store.watch(lambda: None)
-        stop()
-        store.close()
-        return count, any(one.name == "signoff store" for one in threading.enumerate())
-
-    count, has_thread = await asyncio.to_thread(forked, child)
-    assert count in (2, 3) and not has_thread
-    await store.write("note", note(4))
-    found = await entries(store)
-    chained(found)
-    assert sorted(entry.body for entry in found) == [f'{{"n":{number}}}' for number in (1, 2, 3, 4)]
-
-
 # --- how it is asked ---
 
 
@@ -511,7 +504,7 @@ def plan(store: SqliteStore, name: str) -> str:
     sql = Queries("sqlite")[name]
     connection = store._reader()
     rows = connection.execute(f"explain query plan {sql}", ("",) * sql.count("?")).fetchall()
-    store._open.readers.append(connection)
+    store._readers.append(connection)
     return "; ".join(row[3] for row in rows)
 
 
@@ -594,7 +587,7 @@ def test_a_store_that_somebody_else_makes_meanwhile_is_ours(tmp_path: Path) -> N
 
     path.touch()
     with closing(sqlite3.connect(path, factory=Meanwhile)) as connection:
-        assert sqlite_file.version_of(connection, path) in (0, migration_list.latest("sqlite"))
+        assert not (there := sqlite_file.versions_of(connection, path)) or not schema.problem_of(there, "")
 
 
 @pytest.mark.parametrize("closers", [1, 2])
@@ -637,4 +630,4 @@ def test_a_store_leaves_what_another_thread_uses_to_that_thread(path: Path) -> N
     store.close()
     looked.connection.execute("select 1")
     store._stop_looking(looked)
-    assert not store._open
+    assert looked.connection is None and not store._readers

@@ -1,11 +1,10 @@
-"""Stores of older and newer versions, backups, and what `signoff db check` finds."""
+"""Stores of other versions, backups, and what `signoff db check` finds."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
-import shutil
 import sqlite3
 import stat
 from pathlib import Path
@@ -17,31 +16,18 @@ from tests.contracts import samples
 from tests.contracts.samples import draft, request
 
 from signoff.errors import SchemaError, StoreError, WrongUse
-from signoff.store import migration_list, sqlite_file
+from signoff.store import schema
 from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
-from signoff.store.store_factory import open_store
-from signoff.store.upkeep import backup, check, upgrade
+from signoff.store.upkeep import backup, check
 
-NEXT = """
-alter table {s}runs add column colour text not null default 'green';
--- a note; with a semicolon
-create table {s}more (a text);
-"""
-NAMES = ("0001_first", "0002_deliveries", "0003_typed", "0004_answers", "0005_access", "0006_aap", "0007_waiter")
-STEPS = list(enumerate(NAMES, start=1))
-"""What this version is made of."""
-
-
-@pytest.fixture
-def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """From here on the program knows one step more."""
-    directory = tmp_path / "migrations"
-    shutil.copytree(migration_list.DIRECTORY, directory)
-    for dialect in ("sqlite", "postgres"):
-        (directory / f"0008_colour.{dialect}.sql").write_text(NEXT, "utf-8")
-    monkeypatch.setattr(migration_list, "DIRECTORY", directory)
-    return directory
+OTHERS = {
+    "of 0.1": [(1, "0001_first"), (2, "0002_deliveries")],
+    "of before that": [(1, "0001_first")],
+    "of the last version before the first release": [(1, "0001_first"), (7, "0007_waiter")],
+    "of a later release": [(1, "first release"), (2, "second release")],
+}
+"""Versions of tables that this program does not read."""
 
 
 @pytest.fixture
@@ -76,80 +62,43 @@ def sql(path: Path, statement: str) -> list[Any]:
     return rows
 
 
-def backups(path: Path) -> list[Path]:
-    return sorted(path.parent.glob(f"{path.name}.bak-*"))
+# --- other versions ---
 
 
-# --- older and newer files ---
-
-
-def test_an_older_file_is_brought_up_to_date_after_a_backup(path: Path, request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue("newer")
-    assert seen(SqliteStore(path)) == (samples.request(1), 2)
-    assert sql(path, "select number, name from schema_version") == [*STEPS, (8, "0008_colour")]
-    [copy] = backups(path)
-    assert re.fullmatch(r"signoff\.db\.bak-0007-\d{8}T\d{6}\.\d{6}Z", copy.name)
-    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
-    assert sql(copy, "select max(number) from schema_version") == [(7,)]
-    assert sql(copy, "select id from requests") == [("r0001",)]
-    SqliteStore(path).close()
-    assert backups(path) == [copy], "once is enough"
-
-
-def test_an_older_file_can_be_refused(path: Path, request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue("newer")
-    before = path.read_bytes()
-    with pytest.raises(
-        SchemaError, match=rf"{path} was created by an older signoff.* version 7, .* needs 8.*signoff db upgrade"
-    ):
-        open_store(f"sqlite:{path}", upgrade="refuse")
-    assert path.read_bytes() == before
-    assert backups(path) == []
-    done = upgrade(f"sqlite:{path}")
-    assert done == [f"backup: {backups(path)[0]}", "0008_colour"]
-    assert upgrade(f"sqlite:{path}") == []
-    assert seen(open_store(f"sqlite:{path}", upgrade="refuse")) == (samples.request(1), 2)
-
-
-def test_a_newer_file_is_refused(path: Path) -> None:
-    sql(path, "insert into schema_version values (9, '0009_later', '2030-01-01')")
-    for attempt in (lambda: SqliteStore(path), lambda: upgrade(f"sqlite:{path}")):
-        with pytest.raises(
-            SchemaError, match=rf"{path} was created by a newer signoff.* version 9, .* knows 7; upgrade"
-        ):
-            attempt()
-    assert backups(path) == []
-
-
-def test_a_step_that_fails_changes_nothing(path: Path, newer: Path) -> None:
-    (newer / "0008_bad.sqlite.sql").write_text("create table good (a text); insert into nowhere values (1);", "utf-8")
-    with pytest.raises(StoreError, match="nowhere"):
+@pytest.mark.parametrize("versions", OTHERS.values(), ids=OTHERS)
+def test_a_file_of_another_version_is_refused_and_left_as_it_is(path: Path, versions: list[tuple[int, str]]) -> None:
+    sql(path, "delete from schema_version")
+    for number, name in versions:
+        sql(path, f"insert into schema_version values ({number}, '{name}', '2030-01-01')")
+    before, (number, name) = path.read_bytes(), versions[-1]
+    why = rf"{path} was made by another version of signoff: its schema is {number} \({name}\), .* 1 \(first release\)"
+    with pytest.raises(SchemaError, match=why + "; use the version that made it, or name another store"):
         SqliteStore(path)
-    assert sql(path, "select max(number) from schema_version") == [(7,)]
-    assert sql(path, "select count(*) from sqlite_master where name in ('more', 'good')") == [(0,)]
-    assert backups(path) == []
-    (newer / "0008_bad.sqlite.sql").unlink()
-    assert seen(SqliteStore(path)) == (samples.request(1), 2)
+    assert [problem for problem in check(f"sqlite:{path}") if re.match(why, problem)]
+    assert path.read_bytes() == before
 
 
-# --- each version there was: `test_stores_of_0_1.py` holds one of version 2 ---
+def test_two_who_create_a_file_at_once_create_it_once(tmp_path: Path) -> None:
+    async def both() -> None:
+        stores = await asyncio.gather(*(asyncio.to_thread(SqliteStore, tmp_path / "new.db") for _ in range(4)))
+        for store in stores:
+            store.close()
+
+    asyncio.run(both())
+    assert sql(tmp_path / "new.db", "select number, name from schema_version") == [(1, "first release")]
 
 
-def test_the_steps_are_those_that_are_tested() -> None:
-    assert [(step.number, step.name) for step in migration_list.migrations("sqlite")] == STEPS
+def test_both_databases_have_the_same_tables_with_the_same_columns() -> None:
+    def tables(dialect: Any) -> dict[str, list[str]]:
+        found = {}
+        for statement in schema.statements(dialect):
+            if made := re.match(r"create table (\w+) \((.*)\)", statement):
+                found[made[1]] = re.findall(r"(?:^|, )(\w+)(?= (?:text|integer|bigint|blob|bytea)\b)", made[2].strip())
+        return found
 
-
-def test_a_new_file_needs_no_upgrade_and_no_backup(tmp_path: Path) -> None:
-    path = tmp_path / "new.db"
-    assert upgrade(f"sqlite:{path}") == [name for _, name in STEPS]
-    assert backups(path) == []
-    open_store(f"sqlite:{tmp_path / 'other.db'}", upgrade="refuse").close()
-
-
-def test_both_databases_have_the_same_steps() -> None:
-    names = {dialect: [step.name for step in migration_list.migrations(dialect)] for dialect in ("sqlite", "postgres")}
-    assert names["sqlite"] == names["postgres"]
-    assert [step.number for step in migration_list.migrations("sqlite")] == list(range(1, len(names["sqlite"]) + 1))
+    ours, servers = tables("sqlite"), tables("postgres")
+    assert servers.pop("chain") == [*ours.pop("chain"), "writes"]
+    assert len(ours) > 20 and ours == servers
 
 
 # --- backups ---
@@ -231,12 +180,6 @@ def test_check_finds_an_event_cut_off(checked: Path) -> None:
     assert "the record ends with event 1, but 2 were written; run: signoff audit verify" in problem
 
 
-def test_check_finds_another_version(checked: Path, request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue("newer")
-    [problem] = check(f"sqlite:{checked}")
-    assert "version 7" in problem and "signoff db upgrade" in problem
-
-
 def test_check_makes_nothing(tmp_path: Path) -> None:
     [problem] = check("sqlite:nothing.db", root=tmp_path)
     assert "there is no store at" in problem
@@ -261,38 +204,25 @@ def ask(url: str, statement: str) -> list[Any]:
         return cursor.fetchall() if cursor.description else []
 
 
-def test_an_older_schema_on_a_server_waits_for_the_command(server: str, request: pytest.FixtureRequest) -> None:
-    request.getfixturevalue("newer")
+@pytest.mark.parametrize("versions", OTHERS.values(), ids=OTHERS)
+def test_a_schema_of_another_version_on_a_server_is_refused(server: str, versions: list[tuple[int, str]]) -> None:
+    assert check(server) == []
+    ask(server, "delete from schema_version")
+    for number, name in versions:
+        ask(server, f"insert into schema_version values ({number}, '{name}', '2030-01-01')")
     store = PostgresStore(server)
     for attempt in (store.read(lambda tx: tx.record.head()), store.write("x", lambda tx: tx.record.head())):
-        with pytest.raises(SchemaError, match=r"older signoff.* version 7, .* needs 8.*signoff db upgrade"):
+        with pytest.raises(SchemaError, match="was made by another version of signoff"):
             asyncio.run(attempt)
     store.close()
-    assert "signoff db upgrade" in check(server)[0]
-    assert upgrade(server) == ["0008_colour"]
-    assert upgrade(server) == []
-    assert seen(PostgresStore(server)) == (samples.request(1), 2)
-    assert ask(server, "select number, name from schema_version order by 1") == [*STEPS, (8, "0008_colour")]
+    assert "was made by another version of signoff" in check(server)[0]
+    assert ask(server, "select number, name from schema_version order by 1") == versions
 
 
-def test_a_newer_schema_on_a_server_is_refused(server: str) -> None:
-    assert check(server) == []
-    ask(server, "insert into schema_version values (9, '0009_later', '2030-01-01')")
-    with pytest.raises(SchemaError, match="newer signoff"):
-        seen(PostgresStore(server))
-    with pytest.raises(SchemaError, match="newer signoff"):
-        upgrade(server)
-    assert "version 9" in check(server)[0]
-
-
-def test_a_step_that_fails_on_a_server_changes_nothing(server: str, newer: Path) -> None:
-    (newer / "0008_bad.postgres.sql").write_text(
-        "create table {s}good (a text); insert into {s}nowhere values (1);", "utf-8"
-    )
-    with pytest.raises(StoreError, match="nowhere"):
-        upgrade(server)
-    assert ask(server, "select max(number) from schema_version") == [(7,)]
-    assert ask(server, "select to_regclass('more'), to_regclass('good')") == [(None, None)]
+def test_a_server_without_tables_has_no_store_yet(postgres_url: str) -> None:
+    [problem] = check(postgres_url)
+    assert problem.endswith("it is created with the first request")
+    assert ask(postgres_url, "select to_regclass('schema_version')") == [(None,)]
 
 
 def test_check_finds_an_event_cut_off_on_a_server(server: str) -> None:
@@ -311,18 +241,10 @@ def test_a_server_that_is_not_there_is_a_problem() -> None:
     [problem] = check(url)
     assert "cannot be reached" in problem
     assert "geheim" not in problem
-    with pytest.raises(StoreError, match="cannot be reached"):
-        upgrade(url)
 
 
 @pytest.mark.parametrize("url", ["memory:", "mysql://x", "x"])
 def test_what_does_not_last_needs_no_upkeep(url: str, tmp_path: Path) -> None:
-    for attempt in (lambda: upgrade(url), lambda: check(url), lambda: backup(url, tmp_path / "x")):
+    for attempt in (lambda: check(url), lambda: backup(url, tmp_path / "x")):
         with pytest.raises(WrongUse, match="names no store that lasts"):
             attempt()
-
-
-def test_the_steps_are_told_apart_by_their_notes() -> None:
-    [first, *_] = migration_list.migrations("sqlite")
-    assert all(not statement.startswith("--") and "--" not in statement for statement in first.statements)
-    assert sqlite_file.beside(Path("a/b.db"), 3).name.startswith("b.db.bak-0003-")

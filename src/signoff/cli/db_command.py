@@ -1,4 +1,4 @@
-"""`signoff db`: upgrade, back up and check the store."""
+"""`signoff db`: back up and check the store."""
 
 from __future__ import annotations
 
@@ -11,28 +11,7 @@ from signoff.cli import shared_options
 
 @click.group()
 def db() -> None:
-    """Upgrade, back up and check the store."""
-
-
-@db.command()
-@shared_options.where
-def upgrade(store: str | None, policy: str | None) -> None:
-    """Upgrade the store to this version of signoff.
-
-    It is upgraded completely or not at all. An SQLite file is backed up first, next to it.
-
-    \b
-    Example:
-      signoff db upgrade --store postgresql://ops@db.example.com/approvals
-    """
-    from signoff.cli.terminal_text import safe
-    from signoff.store.upkeep import upgrade as bring_up_to_date
-
-    url, root, name = _meant(store, policy)
-    done = bring_up_to_date(url, root=root)
-    for step in done:
-        click.echo(f"done  {safe(step)}")
-    click.echo(f"{name} is up to date." if done else f"{name} is already up to date.")
+    """Back up and check the store."""
 
 
 @db.command(no_args_is_help=True)

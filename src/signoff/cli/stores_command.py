@@ -72,9 +72,9 @@ class StoreSummary:
 
     @classmethod
     def into(cls, kept: KeptStore) -> StoreSummary:
-        import asyncio
         from contextlib import closing
 
+        from signoff.cli.loops import run
         from signoff.errors import SignoffError
         from signoff.store.store_factory import open_store
 
@@ -89,15 +89,15 @@ class StoreSummary:
             )
 
         try:
-            with closing(open_store(f"sqlite:{kept.file}", upgrade="refuse")) as opened:
-                return asyncio.run(opened.read(look))
+            with closing(open_store(f"sqlite:{kept.file}")) as opened:
+                return run(opened.read(look))
         except SignoffError as error:
             return cls(kept, problem=str(error).splitlines()[0])
 
     def lines(self, *, is_here: bool) -> Iterator[str]:
         from signoff.cli.terminal_text import count, safe
 
-        project = safe(self.kept.project) or "of a program, or of an older signoff"
+        project = safe(self.kept.project) or "of a program"
         gone = "" if self.kept.is_there or not self.kept.project else "  (no longer there)"
         yield click.style(f"{project}{gone}{'  (here)' if is_here else ''}", bold=True)
         yield f"  sqlite:{safe(str(self.kept.file))}"
@@ -105,7 +105,7 @@ class StoreSummary:
             yield click.style(f"  {safe(self.problem)}", fg="red")
             return
         halted = ", halted" if self.halted else ""
-        yield f"  {count(self.waiting, 'request waits', 'requests wait')}, {count(self.going, 'run', 'runs')}{halted}"
+        yield f"  {count(self.waiting, 'request waits', 'requests wait')}, {count(self.going, 'active run')}{halted}"
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -1,41 +1,35 @@
-"""Approval memory: remembered answers, in memory for the session and in a JSON file for always.
-
-The file has format version 1 and is readable by people. It is replaced atomically through a rename, and only under a
-file lock, so that two processes do not lose each other's changes and a crash leaves the old file or the new one.
-"""
+"""Approval memory: remembered answers, in memory for the session and in the grants table of a file for always."""
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
 import threading
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from signoff.core.call import Call
+from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
-from signoff.core.grant import Grant, call_of, grant_from
+from signoff.core.grant import Grant, call_of, grant_from, has_identity
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Scope
-from signoff.errors import CannotCanonicalise, GrantsError, Place, WrongUse
-from signoff.file_stamp import file_stamp
+from signoff.errors import GrantsError, Place, WrongUse
 from signoff.store.place import home_of
 
-VERSION = 1
+if TYPE_CHECKING:
+    from signoff.ports import Grants
 
-_Key: TypeAlias = tuple[str, str, str | None, str, str, bool]
-"""The key of a grant: call, schema, toolset, for a yes also directory and agent, and whether it is a yes."""
+T = TypeVar("T")
 
 
 def default_file() -> Path | None:
     """The file for the `always` grants of the project in the working directory. None if there is no home directory."""
     home = home_of(os.getcwd())
-    return home.directory / "grants.json" if home is not None else None
+    return home.directory / "grants.db" if home is not None else None
 
 
 PROJECT = object()
@@ -45,9 +39,9 @@ PROJECT = object()
 class ApprovalMemory:
     """Remembered answers, checked before anyone is asked. It holds only what a person chose to remember.
 
-    `session` grants last as long as this object. `always` grants are stored in `file`, by default a file for the
-    current project under your home directory. With `file=None` nothing outlives the process, and `always` is not
-    offered.
+    `session` grants last as long as this object. `always` grants are stored in `file`, an SQLite file, by default one
+    for the current project under your home directory. With `file=None` nothing outlives the process, and `always` is
+    not offered.
     """
 
     def __init__(self, file: str | os.PathLike[str] | None | object = PROJECT) -> None:
@@ -56,9 +50,8 @@ class ApprovalMemory:
         elif file is not None and not isinstance(file, str | os.PathLike):
             raise WrongUse(f"ApprovalMemory({file!r}): it must be the path of a file, or None for no file")
         self._file = Path(cast("str | os.PathLike[str]", file)) if file is not None else None
-        self._session: dict[_Key, Grant] = {}
-        self._always: dict[_Key, Grant] = {}
-        self._read_at: tuple[object, ...] = ()
+        self._session: dict[str, dict[str, Grant]] = {}
+        """Session grants by the key of their call, and by their own."""
         self._lock = threading.Lock()
 
     @property
@@ -66,53 +59,37 @@ class ApprovalMemory:
         return self._file is not None
 
     def lookup(self, call: Call | ApprovalRequest) -> Grant | None:
-        """The grant that covers exactly this call, or the call of this request; or None."""
+        """The grant that covers exactly this call, or the call of this request; or None. A no wins over a yes."""
         if isinstance(call, ApprovalRequest):
             call = call_of(call)
-        try:
-            # First a no, which covers every form of the text, anywhere; then a yes, which covers this exact text, here.
-            tool = call.schema_hash, call.toolset
-            keys: list[_Key] = [(call.memory_key, *tool, "", "", False)]
-            homes = dict.fromkeys(((call.directory, call.agent), ("", "")))  # older grants have no directory and agent
-            keys += [(call.fingerprint, *tool, directory, agent, True) for directory, agent in homes]
-        except CannotCanonicalise:
+        if not has_identity(call):
             return None
         with self._lock:
-            if self._file is not None:
-                self._refresh(self._file)
-            found = [grants.get(key) for key in keys for grants in (self._session, self._always)]
-        return next((grant for grant in found if grant is not None and grant.covers(call)), None)
+            found = [*self._session.get(call.memory_key, {}).values()]
+        found += self._kept(lambda grants: grants.about(call.tool, call.memory_key))
+        return min((one for one in found if one.covers(call)), key=lambda one: one.approved, default=None)
 
     def remember(self, grant: Grant) -> None:
-        """Store a grant for the session or for always, as its scope says.
+        """Store a grant for the session or for always, as its scope says. A later yes replaces an earlier no.
 
         Raises `WrongUse` for a grant that needs a store, or an `always` grant without a file.
         """
-        if (
-            grant.pattern is not None
-            or grant.until is not None
-            or grant.max_uses is not None
-            or grant.budget is not None
-        ):
+        if any(one is not None for one in (grant.pattern, grant.until, grant.max_uses, grant.budget)):
             raise WrongUse("only a store can remember a pattern or an expiry: Signoff(…, store='sqlite:FILE')")
-        key = _key(grant)
-        no = (grant.memory_key, grant.schema_hash, grant.toolset, "", "", False)
-        with self._lock:
-            if grant.scope is Scope.SESSION:
-                self._session.pop(no, None)  # a later yes replaces an earlier no
-                self._session[key] = grant
-            elif grant.scope is Scope.PROJECT:
-                if self._file is None:
-                    raise WrongUse(
-                        "this memory has no file, so it cannot remember an answer for always: ApprovalMemory(file=…)"
-                    )
-                with _exclusive(self._file):
-                    self._read(self._file)
-                    self._always.pop(no, None)
-                    self._always[key] = grant
-                    self._write(self._file)
-            else:
-                raise WrongUse(f"only a store can remember for one {grant.scope}: Signoff(…, store='sqlite:FILE')")
+        if grant.scope is Scope.SESSION:
+            with self._lock:
+                same = self._session.setdefault(grant.memory_key, {})
+                for no in _replaced(grant, same.values()):
+                    del same[_key(no)]
+                same[_key(grant)] = grant
+        elif grant.scope is not Scope.PROJECT:
+            raise WrongUse(f"only a store can remember for one {grant.scope}: Signoff(…, store='sqlite:FILE')")
+        elif self._file is None:
+            raise WrongUse(
+                "this memory has no file, so it cannot remember an answer for always: ApprovalMemory(file=…)"
+            )
+        else:
+            _in_file(self._file, lambda grants: _put(grants, grant), begin="begin immediate")
 
     def store(self, request: ApprovalRequest, decision: ApprovalDecision) -> None:
         """Store the answer to a request, if the answer says that it is to be remembered."""
@@ -122,113 +99,62 @@ class ApprovalMemory:
     def grants(self) -> tuple[Grant, ...]:
         """All remembered grants, session grants first."""
         with self._lock:
-            if self._file is not None:
-                self._refresh(self._file)
-            return (*self._session.values(), *self._always.values())
+            found = [grant for same in self._session.values() for grant in same.values()]
+        return (*found, *self._kept(lambda grants: grants.all()))
 
-    def _refresh(self, file: Path) -> None:
-        if file_stamp(file) != self._read_at:
-            self._read(file)
-
-    def _read(self, file: Path) -> None:
-        stamp = file_stamp(file)
-        self._always = {}
-        if file.exists():
-            for grant in _parse(file):
-                self._always[_key(grant)] = grant
-        self._read_at = stamp
-
-    def _write(self, file: Path) -> None:
-        content = {"version": VERSION, "grants": [_as_json(grant) for grant in self._always.values()]}
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=".grants-", suffix=".json")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as out:
-                json.dump(content, out, indent=1, ensure_ascii=False)
-                out.write("\n")
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(name, file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-        self._read_at = file_stamp(file)
+    def _kept(self, read: Callable[[Grants], Sequence[Grant]]) -> list[Grant]:
+        """Return grants of the file. Their ids are its own."""
+        if self._file is None or not os.path.lexists(self._file):
+            return []
+        return [replace(grant, id="") for grant in _in_file(self._file, read)]
 
 
-@contextmanager
-def _exclusive(file: Path) -> Generator[None]:
-    for directory in (file.parent.parent, file.parent):
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle = os.open(file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        try:
-            import fcntl
-        except ImportError:  # Windows has no flock; the user must run one process at a time
-            pass
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+def _key(grant: Grant) -> str:
+    """The id of a grant: another with the same takes its place."""
+    home = [grant.speaks_of, grant.directory, grant.agent] if grant.approved else [grant.memory_key]
+    return digest([grant.tool, grant.schema_hash, grant.toolset, grant.approved, *home])
 
 
-def _parse(file: Path) -> Iterator[Grant]:
-    fix = "move the file away to start over; signoff then asks again about what it remembered"
+def _replaced(grant: Grant, others: Iterable[Grant]) -> list[Grant]:
+    """Return the denials that an approval replaces."""
+    about = grant.tool, grant.schema_hash, grant.toolset
+    return [
+        one
+        for one in others
+        if grant.approved and not one.approved and (one.tool, one.schema_hash, one.toolset) == about
+    ]
+
+
+def _put(grants: Grants, grant: Grant) -> None:
+    for no in _replaced(grant, grants.about(grant.tool, grant.memory_key)):
+        grants.put(replace(no, revoked_at=grant.at or datetime.now(UTC), revoked_by=grant.by))
+    grant = replace(grant, id=_key(grant))
+    (grants.put if grants.get(grant.id) is not None else grants.add)(grant)
+
+
+# --- the file ---
+
+
+def _in_file(file: Path, work: Callable[[Grants], T], *, begin: str = "begin") -> T:
+    """Do work on the grants of a file in one transaction. It is opened for this alone."""
+    from signoff.store.sql import Sql, SqlGrants
+    from signoff.store.sqlite_file import QUERIES, WritingWire, closing, connect, prepare, told
+
+    _refuse_others(file)
+    with told(file):
+        prepare(file).close()
+        with closing(connect(file)) as connection:
+            connection.execute(begin)
+            result = work(SqlGrants(Sql(WritingWire(connection), QUERIES)))
+            connection.execute("commit")
+            return result
+
+
+def _refuse_others(file: Path) -> None:
+    """Raise `GrantsError` if somebody else could have written what is remembered."""
+    if not os.path.lexists(file):
+        return
     status = file.lstat()
     if not S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        fix = "move the file away to start over; signoff then asks again about what it remembered"
         raise GrantsError("another user could have written this file", place=Place(str(file)), fix=fix)
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise GrantsError(f"not valid JSON: {error}", place=Place(str(file)), fix=fix) from error
-    entries: dict[str, Any] = cast("dict[str, Any]", content) if isinstance(content, dict) else {}
-    version = entries.get("version")
-    if version != VERSION:
-        raise GrantsError(f"this program does not know version {version!r}", place=Place(str(file)), fix=fix)
-    try:
-        for entry in entries["grants"]:
-            yield _from_json(entry)
-    except (KeyError, TypeError, ValueError) as error:
-        raise GrantsError(f"a grant is malformed: {error!r}", place=Place(str(file)), fix=fix) from error
-
-
-def _key(grant: Grant) -> _Key:
-    if not grant.approved:
-        return grant.memory_key, grant.schema_hash, grant.toolset, "", "", False
-    return grant.speaks_of, grant.schema_hash, grant.toolset, grant.directory, grant.agent, True
-
-
-def _as_json(grant: Grant) -> dict[str, Any]:
-    return {
-        "tool": grant.tool,
-        "key": grant.memory_key,
-        **({"exact": grant.exact} if grant.exact else {}),
-        "schema": grant.schema_hash,
-        "toolset": grant.toolset,
-        **({"directory": grant.directory} if grant.directory else {}),
-        **({"agent": grant.agent} if grant.agent else {}),
-        "approved": grant.approved,
-        "by": grant.by,
-        "at": grant.at.isoformat() if grant.at else None,
-        "note": grant.note,
-        "summary": grant.summary,
-    }
-
-
-def _from_json(entry: Mapping[str, Any]) -> Grant:
-    if not isinstance(entry["approved"], bool):
-        raise TypeError("`approved` is not true or false")
-    return Grant(
-        tool=entry["tool"],
-        memory_key=entry["key"],
-        exact=entry.get("exact", ""),
-        schema_hash=entry["schema"],
-        toolset=entry["toolset"],
-        directory=entry.get("directory", entry.get("folder", "")),
-        agent=entry.get("agent", ""),
-        approved=entry["approved"],
-        scope=Scope.PROJECT,
-        by=entry["by"],
-        at=datetime.fromisoformat(entry["at"]) if entry["at"] else None,
-        note=entry["note"],
-        summary=entry["summary"],
-    )

@@ -16,10 +16,6 @@ class Watchers:
 
     def __init__(self, look: Look) -> None:
         self._look = look
-        self.renew()
-
-    def renew(self) -> None:
-        """Begin with no watchers, and with no thread. In a forked process the thread and the locks are not its own."""
         self._lock = threading.Lock()
         self._ticks: dict[object, Callable[[], None]] = {}
         self._stop: threading.Event | None = None

@@ -1,8 +1,9 @@
-"""Base class of the database stores: a writer thread, change watchers, and fork safety."""
+"""Base class of the database stores: a writer thread, and change watchers."""
 
 from __future__ import annotations
 
 import atexit
+import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -11,16 +12,17 @@ from datetime import timedelta
 from threading import Event
 from typing import TypeVar
 
-from signoff.errors import StoreError
+from signoff.errors import StoreError, StoreUnavailable
 from signoff.ports import Transaction
-from signoff.processes import notice_fork, renew_after_fork
 from signoff.store.change_watch import Watchers
 from signoff.store.writer import Batch, Work, Writer, warn
 
 T = TypeVar("T")
 
-_left_behind: list[object] = []
-"""The parent's objects in a forked process, which must neither use nor close them."""
+IN_FORK = (
+    "this process was forked from one that had its store open, which it must not use; open the store after the fork "
+    "(gunicorn without --preload, uWSGI with lazy-apps = true), or start processes with `spawn`"
+)
 
 
 class DurableStore(ABC):
@@ -33,23 +35,10 @@ class DurableStore(ABC):
 
     def __init__(self) -> None:
         self._hooks: dict[object, Callable[[], None]] = {}
+        self._pid = os.getpid()
         self._watchers = Watchers(self._look)
-        self._begin()
         _stores.add(self)
-        renew_after_fork(self)
-
-    def _begin(self) -> None:
         self._writer = Writer(self._transact, committed=self._watchers.tick, leave=self._leave)
-
-    def renew(self) -> None:
-        """In a forked process: begin with a writer of its own. It must not use its parent's connections."""
-        before = self._writer
-        _left_behind.extend((before, self._abandoned()))
-        self._watchers.renew()
-        self._begin()
-        self._writer.every, self._writer.idle = before.every, before.idle
-        if before.is_closed:
-            self._writer.close()
 
     @property
     def clock_lead(self) -> timedelta | None:
@@ -67,36 +56,44 @@ class DurableStore(ABC):
     def _leave(self) -> None:
         """Close what the writer thread opened."""
 
-    def _abandoned(self) -> object:
-        """After a fork: forget all open connections. Returns what must not be collected, which would close it."""
-        return None
+    @property
+    def is_inherited(self) -> bool:
+        """Whether the parent of this process opened it. Nothing of it may be used here, or closed."""
+        return self._pid != os.getpid()
+
+    def refuse_in_fork(self) -> None:
+        """Raise if the parent of this process opened the store."""
+        if self.is_inherited:
+            raise StoreUnavailable(IN_FORK)
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
-        notice_fork()
+        self.refuse_in_fork()
         return await self._writer.write(name, work, synced=synced)
 
     def later(self, name: str, work: Callable[[Transaction], object]) -> None:
-        notice_fork()
+        self.refuse_in_fork()
         self._writer.later(name, work)
 
     async def flush(self) -> None:
+        self.refuse_in_fork()
         await self._writer.flush()
 
     async def _caught_up(self, own: bool) -> None:
         """Before a read, wait until deferred work (`later`) is written, unless the reader does not need to see it."""
-        notice_fork()
+        self.refuse_in_fork()
         self._writer.refuse_if_closed()
         if own and self._writer.is_behind:
             with suppress(StoreError):  # a failed write must not prevent reading
                 await self._writer.flush()
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
-        notice_fork()
+        self.refuse_in_fork()
         return self._watchers.add(tick)
 
     def close(self) -> None:
-        self._watchers.close()
-        self._writer.close()
+        if not self.is_inherited:
+            self._watchers.close()
+            self._writer.close()
         _stores.discard(self)
 
     def remind(self, every: float, hook: Callable[[], None]) -> Callable[[], None]:

@@ -1,27 +1,134 @@
-"""The store in memory, for tests, scripts, and agents whose requests need not outlive the process."""
+"""The store in memory: the tables of the SQLite store, in a database without a file, for one process."""
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import partial
-from typing import TypeVar
+from functools import cache, cached_property, partial
+from typing import Any, TypeVar, cast
 
+from signoff.core.record import START, Entry, EventDraft
 from signoff.errors import StoreError
 from signoff.ports import Transaction
-from signoff.store.memory_record import EventCount, MemoryChain
-from signoff.store.memory_tables import Tables
+from signoff.store.queries import Queries
+from signoff.store.rows import Row
+from signoff.store.schema import statements
+from signoff.store.sql import SqlChain, SqlTransaction
 
 T = TypeVar("T")
+READ_ONLY = "a read transaction made a change; use `write` for changes"
+TOUCHED = 4_096
+"""How many of the last events are remembered when the audit log is not kept."""
+
+
+@cache
+def _queries() -> Queries:
+    return Queries("sqlite")
+
+
+@cache
+def _empty() -> bytes:
+    """Return an empty database, made once for each process."""
+    made = sqlite3.connect(":memory:", isolation_level=None)
+    for statement in statements("sqlite"):
+        made.execute(statement)
+    image = made.serialize()
+    made.close()
+    return image
+
+
+class _Wire:
+    """Sends queries to a database of its own, in a transaction that begins with the first change.
+
+    See `signoff.store.sql.Wire`. The database is opened when it is first used: calls that policy allows need none.
+    """
+
+    def __init__(self) -> None:
+        self.reads_only = False
+        self._changes = 0
+        """How many changes there were when the transaction began."""
+
+    @cached_property
+    def _database(self) -> sqlite3.Connection:
+        database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        database.deserialize(_empty())
+        database.execute("pragma foreign_keys = on")
+        return database
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> Sequence[Row]:
+        return self._database.execute(sql, values).fetchall()
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        if self.reads_only:
+            raise StoreError(READ_ONLY)
+        if not self._database.in_transaction:
+            self._database.execute("begin")
+            self._changes = self._database.total_changes
+        self._database.execute(sql, values)
+
+    def commit(self) -> bool:
+        """End the transaction. Returns whether anything was changed."""
+        if "_database" not in self.__dict__ or not self._database.in_transaction:
+            return False
+        self._database.execute("commit")
+        return self._database.total_changes > self._changes
+
+    def roll_back(self) -> None:
+        if "_database" in self.__dict__ and self._database.in_transaction:
+            self._database.execute("rollback")
+
+
+class EventCount:
+    """Replaces the audit log: only the number of events, and which requests the last ones were about."""
+
+    def __init__(self, requests: Callable[[], Sequence[str]]) -> None:
+        """`requests` returns the ids of all requests."""
+        self._requests = requests
+        self.count = 0
+        self._last: deque[tuple[int, str]] = deque()
+        self._forgotten = 0
+
+    @property
+    def newest(self) -> int:
+        """The number of the last event that watchers need to be told of."""
+        return self._last[-1][0] if self._last else self._forgotten
+
+    def append(self, drafts: Sequence[EventDraft]) -> None:
+        for draft in drafts:
+            self.count += 1
+            if draft.request:
+                self._last.append((self.count, draft.request))
+
+    def back_to(self, count: int) -> None:
+        self.count = count
+        while self._last and self._last[-1][0] > count:
+            self._last.pop()
+
+    def trim(self) -> None:
+        while len(self._last) > TOUCHED:
+            self._forgotten, _ = self._last.popleft()
+
+    def head(self) -> tuple[int, str]:
+        return self.count, START
+
+    def entries(self, **_: object) -> Sequence[Entry]:
+        return ()
+
+    def touched(self, after: int) -> Sequence[str]:
+        """Return the requests of the events after a number; all requests if those are forgotten."""
+        if after < self._forgotten:
+            return self._requests()
+        return list(dict.fromkeys(request for count, request in self._last if count > after))
 
 
 class MemoryStore:
-    """A `Store` made of dicts. Thread-safe, also across event loops of one process.
+    """A `Store` that ends with the process. Thread-safe, also across event loops.
 
-    With `record=True` it keeps the audit log, hash-chained as in a database. Without it, the memory of a long-lived
+    With `record=True` it keeps the audit log, hash-chained as in a file. Without it, the memory of a long-lived
     process does not grow with the calls it allows. Requests stay, settled or not.
     """
 
@@ -30,7 +137,9 @@ class MemoryStore:
 
     def __init__(self, *, record: bool = False) -> None:
         self.keeps_record = record
-        self._tables = Tables(MemoryChain() if record else EventCount())
+        self._wire = _Wire()
+        self._events = None if record else EventCount(lambda: self._tx.requests.like("", limit=2**31))
+        self._begin_anew()
         # Reentrant, because `work` may call `later` in the same thread.
         self._lock = threading.RLock()
         self._working = False
@@ -39,6 +148,12 @@ class MemoryStore:
         self._is_news = False
         self.commits = 0
         """How many writes changed something."""
+
+    def _begin_anew(self) -> None:
+        """Forget what was read. Transactions share it: nobody else can change anything."""
+        self._tx = SqlTransaction(self._wire, _queries(), SqlChain(self._wire, _queries()))
+        if self._events is not None:
+            self._tx.record = cast("Any", self._events)
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
         return self._do(work)
@@ -52,13 +167,7 @@ class MemoryStore:
         self._tell()
 
     async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
-        return self._do(partial(self._look, work))
-
-    def _look(self, work: Callable[[Transaction], T], tx: Transaction) -> T:
-        result = work(tx)
-        if self._tables.changes:
-            raise StoreError("a read transaction made a change; use `write` for changes")
-        return result
+        return self._do(work, reads_only=True)
 
     def watch(self, tick: Callable[[], None]) -> Callable[[], None]:
         mine = partial(tick)  # a new object, so that one function can watch twice
@@ -81,11 +190,11 @@ class MemoryStore:
         with self._lock:
             self._ticks = ()
 
-    def _do(self, work: Callable[[Transaction], T]) -> T:
+    def _do(self, work: Callable[[Transaction], T], *, reads_only: bool = False) -> T:
         try:
             with self._lock:
                 try:
-                    return self._alone(work)
+                    return self._alone(work, reads_only=reads_only)
                 finally:
                     self._do_the_rest()
         finally:
@@ -100,18 +209,33 @@ class MemoryStore:
             except Exception as error:
                 warnings.warn(f"signoff store: {name!r} was not written: {error!r}", RuntimeWarning, stacklevel=4)
 
-    def _alone(self, work: Callable[[Transaction], T]) -> T:
-        self._working = True
+    def _alone(self, work: Callable[[Transaction], T], *, reads_only: bool = False) -> T:
+        events, tx = self._events, self._tx
+        count, newest = (events.count, events.newest) if events is not None else (0, 0)
+        self._working, self._wire.reads_only = True, reads_only
         try:
-            result = work(self._tables)
-        except BaseException:
-            self._tables.changes.roll_back()
+            result = work(tx)
+            if reads_only and events is not None and events.count > count:
+                raise StoreError(READ_ONLY)
+            if tx.chain.has_moved:
+                tx.chain.save()
+                tx.chain.start_at(*tx.chain.end)  # the next transaction goes on from here, with the same chain
+            changed = is_news = self._wire.commit()
+        except BaseException as error:
+            self._wire.roll_back()
+            if events is not None:
+                events.back_to(count)
+            self._begin_anew()
+            if isinstance(error, sqlite3.Error):
+                raise StoreError(f"the store in memory refused a change: {error}") from error
             raise
         finally:
-            self._working = False
-        if self._tables.changes:
-            self.commits += 1
-            self._is_news |= self._tables.commit()
+            self._working = self._wire.reads_only = False
+        if events is not None:
+            changed, is_news = changed or events.count > count, changed or events.newest > newest
+            events.trim()
+        self._is_news |= is_news
+        self.commits += changed
         return result
 
     def _tell(self) -> None:

@@ -27,7 +27,7 @@ STORE = "signoff.db"
 PROJECT_FILE = "signoff.yaml"
 
 _ID = re.compile(r"[0-9a-f]{32}")
-_IN_USE = (STORE, "grants.json")
+_IN_USE = (STORE, "grants.db")
 _LONGEST = 10_000
 """Most bytes that are read of an id or a label. Real ones are shorter."""
 
@@ -168,7 +168,7 @@ def labels(root: Path) -> Iterator[Label]:
 
 
 def unlabelled(root: Path) -> Iterator[Path]:
-    """State directories in use that have no label: of an older signoff, or of a program without a project."""
+    """State directories in use that have no label: of a program without a project."""
     with suppress(OSError):
         for directory in sorted(root.iterdir()):
             if _label(directory) is None and any((directory / name).exists() for name in _IN_USE):

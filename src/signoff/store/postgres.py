@@ -19,6 +19,7 @@ from signoff.processes import steady_seconds
 from signoff.store import postgres_schema
 from signoff.store.durable_store import DurableStore
 from signoff.store.postgres_connection import (
+    MOST_READERS,
     Address,
     PostgresSnapshot,
     Writing,
@@ -54,7 +55,6 @@ LOOK = 0.05
 """Polling interval in seconds where LISTEN/NOTIFY is not available."""
 LOOK_ANYWAY = 1.0
 """Polling interval in seconds with LISTEN/NOTIFY, because a notification may get lost."""
-MOST_READERS = 8
 
 _BEGIN = query("begin isolation level read committed")
 _CLOCK = query("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
@@ -106,8 +106,7 @@ class _UnknownCommit:
 class PostgresStore(DurableStore):
     """A store in a PostgreSQL schema: the first one in the URL's search path, or `signoff`.
 
-    It connects on first use and creates the tables in an empty schema. It refuses the schema of an older signoff,
-    because other processes may be using it: run `signoff db upgrade`. Behind a connection pooler in transaction mode
+    It connects on first use and creates the tables in an empty schema. Behind a connection pooler in transaction mode
     (PgBouncer), LISTEN/NOTIFY does not work: `listen=False` polls for changes instead and prepares no statements.
     """
 
@@ -259,6 +258,7 @@ class PostgresStore(DurableStore):
         chain.start_at(seq, link)
         piece = self._careful_piece if careful else self._piece
         outcomes = [piece(wire, chain, work) for work in works]
+        self.refuse_in_fork()  # the work may have forked, and this is the new process
         if not wire.has_changed or all(outcome.error for outcome in outcomes):
             self._undo()
             return Batch(outcomes, changed=False)
@@ -398,18 +398,11 @@ class PostgresStore(DurableStore):
 
     def _leave(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
+        if connection is not None and not self.is_inherited:
             connection.close()
-
-    def _abandoned(self) -> object:
-        left = (self._connection, self._pool)
-        self._connection = self._pool = None
-        self._opening = threading.Lock()
-        self._me = secrets.token_hex(8)  # else it would take what its parent tells for its own
-        return left
 
     def close(self) -> None:
         self._patience = min(self._patience, PATIENCE_AT_THE_END)
         super().close()
-        if self._pool is not None:
+        if self._pool is not None and not self.is_inherited:
             self._pool.close()

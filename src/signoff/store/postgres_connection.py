@@ -15,6 +15,10 @@ from signoff.store.store_urls import masked
 
 SCHEMA = "signoff"
 """The schema of the tables, unless the URL names a search path."""
+MOST_READERS = 8
+"""Connections of a process that read."""
+MOST_CONNECTIONS = MOST_READERS + 2
+"""One of them writes, and one listens for changes."""
 _DEFAULTS: dict[str, Any] = {
     "application_name": "signoff",
     "client_encoding": "UTF8",
@@ -156,7 +160,8 @@ def is_lost(error: psycopg.Error, connection: PostgresConnection | None, *, is_f
     return connection.closed or connection.broken or isinstance(error, gone)
 
 
-_SOON = re.compile("starting up|shutting down|in recovery mode|too many clients|remaining connection slots")
+_CROWDED = "too many clients|remaining connection slots|too many connections"
+_SOON = re.compile(f"starting up|shutting down|in recovery mode|{_CROWDED}")
 
 
 def store_error(error: psycopg.Error, address: Address) -> StoreError:
@@ -169,7 +174,12 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
             return StoreUnavailable(
                 f"the server of {address} has run out of a resource ({said}); nothing was partially written"
             )
-        case psycopg.errors.LockNotAvailable() | psycopg.errors.QueryCanceled():
+        case psycopg.errors.QueryCanceled():
+            return StoreUnavailable(
+                f"the server of {address} ended a statement ({said}); try again, and see whether its statement_timeout "
+                "is too short or somebody cancels statements"
+            )
+        case psycopg.errors.LockNotAvailable():
             return StoreUnavailable(
                 f"another process has kept {address} locked for too long; look for one that hangs "
                 "(select * from pg_stat_activity where application_name = 'signoff'), and try again"
@@ -183,8 +193,12 @@ def store_error(error: psycopg.Error, address: Address) -> StoreError:
             )
         case psycopg.errors.UndefinedTable() | psycopg.errors.UndefinedColumn():
             return SchemaError(
-                f"{address} lacks a part of its schema ({said}); run: signoff db upgrade, with the newest signoff "
-                "that uses it"
+                f"{address} lacks a part of its schema ({said}): it was changed from outside; restore a backup"
+            )
+        case psycopg.OperationalError() if re.search(_CROWDED, said):
+            return StoreUnavailable(
+                f"{address} takes no more connections ({said}); raise the limit of the server, the database or the "
+                f"role: a process uses up to {MOST_CONNECTIONS}"
             )
         case psycopg.OperationalError():
             return StoreUnavailable(

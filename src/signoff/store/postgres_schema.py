@@ -1,4 +1,4 @@
-"""Create and migrate the tables in a PostgreSQL schema."""
+"""Create the tables in a PostgreSQL schema."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 from zlib import crc32
 
-from signoff.store import migration_list
-from signoff.store.data_migration import carry, refuse_while_used
-from signoff.store.postgres_connection import Address, Writing
+from signoff.store import schema
+from signoff.store.postgres_connection import Address
 from signoff.store.postgres_pipeline import PostgresConnection, query
-from signoff.store.queries import Queries, told
-from signoff.store.sql import Sql
+from signoff.store.queries import told
 
 if TYPE_CHECKING:
     from typing import LiteralString
@@ -20,30 +18,24 @@ if TYPE_CHECKING:
 def ensure(connection: PostgresConnection, address: Address) -> None:
     """Check that the schema has the version this program knows, and create the tables if it is empty.
 
-    Raises `SchemaError` for an older or newer one. Other processes may be using an older schema, so it is upgraded only
-    on request.
+    Raises `SchemaError` for another version.
     """
-    known = migration_list.latest("postgres")
-    version = version_of(connection, address)
-    migration_list.refuse_newer(version, known, str(address))
-    if version:
-        migration_list.refuse_older(version, known, str(address))
-    else:
-        bring_up_to_date(connection, address)
+    schema.refuse_other(versions_of(connection, address) or _create_tables(connection, address), str(address))
 
 
-def version_of(connection: PostgresConnection, address: Address) -> int:
-    """The schema version; 0 if there are no tables yet."""
+def versions_of(connection: PostgresConnection, address: Address) -> schema.Versions:
+    """The schema versions; none if there are no tables yet."""
     row = connection.execute("select to_regclass(%s)", (f"{address.schema}.schema_version",)).fetchone()
     if row is None or row[0] is None:
-        return 0
-    [(version,)] = connection.line.ask(query(_sql(migration_list.VERSION, address)))
-    return version
+        return ()
+    return [(number, name) for number, name in connection.line.ask(query(_sql(schema.VERSIONS, address)))]
 
 
-def bring_up_to_date(connection: PostgresConnection, address: Address) -> list[str]:
-    """Apply all missing migrations in one transaction, under an advisory lock. Returns what was done."""
-    done: list[str] = []
+def _create_tables(connection: PostgresConnection, address: Address) -> schema.Versions:
+    """Create the tables in one transaction, under an advisory lock, unless another process has.
+
+    Returns the versions that there are now.
+    """
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(%s)", (crc32(f"signoff {address.schema}".encode()),))
         # Check first: the owner of the schema need not have the permission to create one.
@@ -52,21 +44,12 @@ def bring_up_to_date(connection: PostgresConnection, address: Address) -> list[s
         ).fetchone()
         if found is None:
             connection.execute(cast("LiteralString", f"create schema if not exists {address.schema}"))
-        version = version_of(connection, address)
-        wire, queries = Writing(connection, holds=False), Queries("postgres", address.schema)
-        if 0 < version < migration_list.latest("postgres"):
-            # Every writer starts by locking a row of this table, so from here on no write is in progress.
-            connection.line.ask(query(_sql("lock table {s}chain in access exclusive mode", address)))
-            refuse_while_used(Sql(wire, queries), str(address), datetime.now(UTC))
-        connection.line.ask(query(_sql(migration_list.TABLE, address)))
-        for step in migration_list.missing("postgres", version, address.schema):
-            for statement in step.statements:
+        if not versions_of(connection, address):
+            for statement in (_sql(schema.TABLE, address), *schema.statements("postgres", address.schema)):
                 connection.line.ask(query(statement))
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.line.ask(query(_sql(migration_list.APPLIED, address), (step.number, step.name, now)))
-            done.append(step.name)
-        carry(version, wire, queries)
-    return done
+            connection.line.ask(query(_sql(schema.APPLIED, address), (schema.VERSION, schema.NAME, now)))
+    return versions_of(connection, address)
 
 
 def _sql(text: str, address: Address) -> str:

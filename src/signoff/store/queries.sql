@@ -308,13 +308,13 @@ update {s}delegations set until = ?, body = ? where nr = ?
 
 -- name: put_delivery
 insert into {s}deliveries (channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless,
-                            attempts, since, due, problem, instead, run_state, worker, result, change)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+                            attempts, since, due, problem, run_state, worker, result, change)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
         (select coalesce(max(change), 0) + 1 from {s}deliveries))
 on conflict (channel, kind, about, occasion) do update
 set trail = excluded.trail, state = excluded.state, place = excluded.place, shown = excluded.shown,
     live = excluded.live, may_stand = excluded.may_stand, hopeless = excluded.hopeless, attempts = excluded.attempts,
-    since = excluded.since, due = excluded.due, problem = excluded.problem, instead = excluded.instead,
+    since = excluded.since, due = excluded.due, problem = excluded.problem,
     run_state = excluded.run_state, worker = excluded.worker, result = excluded.result, change = excluded.change
 
 -- name: delivery
@@ -342,7 +342,7 @@ order by nr
 
 -- name: whole_delivery
 select channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless, attempts, since, due,
-       problem, instead, run_state, worker, result
+       problem, run_state, worker, result
 from {s}deliveries
 
 -- name: last_change
@@ -369,17 +369,17 @@ insert into {s}origins (run, channel, place) values (?, ?, ?)
 on conflict (run, channel) do update set place = excluded.place
 
 -- name: put_lease
-insert into {s}leases (channel, process, backup_for, since, problem, attempts, due, hopeless)
-values (?, ?, ?, ?, ?, ?, ?, ?)
+insert into {s}leases (channel, process, since, problem, attempts, due, hopeless)
+values (?, ?, ?, ?, ?, ?, ?)
 on conflict (channel) do update
-set process = excluded.process, backup_for = excluded.backup_for, since = excluded.since, problem = excluded.problem,
+set process = excluded.process, since = excluded.since, problem = excluded.problem,
     attempts = excluded.attempts, due = excluded.due, hopeless = excluded.hopeless
 
 -- name: lease
-select channel, process, backup_for, since, problem, attempts, due, hopeless from {s}leases where channel = ?
+select channel, process, since, problem, attempts, due, hopeless from {s}leases where channel = ?
 
 -- name: leases
-select channel, process, backup_for, since, problem, attempts, due, hopeless from {s}leases order by nr
+select channel, process, since, problem, attempts, due, hopeless from {s}leases order by nr
 
 -- name: add_reader
 insert into {s}readers (request, args_digest, person) values (?, ?, ?)
@@ -494,28 +494,6 @@ select body from {s}aap_instances where revoked_at is null order by nr
 
 -- name: drop_aap_instances
 delete from {s}aap_instances where revoked_at is not null and revoked_at < ?
-
--- Data of older schema versions, for `signoff.store.data_migration`.
--- name: requests_after
-{request} where r.id > ? order by r.id limit ?
-
--- name: put_answer
-update {s}requests set answer = ?, target = ?, memory_key = ? where id = ?
-
--- name: old_deliveries
-select body from {s}deliveries_2 order by nr
-
--- name: settings
-select name, value from {s}settings order by name
-
--- name: processes
-select body from {s}processes
-
--- name: old_runs
-select body from {s}runs order by nr
-
--- name: drop_old_deliveries
-drop table {s}deliveries_2
 
 -- name: append
 insert into {s}events (seq, at, kind, request, run, body, prev, hash) values (?, ?, ?, ?, ?, ?, ?, ?)

@@ -426,7 +426,6 @@ def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
         micros(delivery.since),
         micros(delivery.due),
         kept(delivery.problem),
-        kept(delivery.instead),
         result.state.value if result is not None else "",
         kept(result.worker) if result is not None else "",
         kept(result.text) if result is not None else "",
@@ -435,7 +434,7 @@ def delivery_columns(delivery: Delivery) -> tuple[Any, ...]:
 
 def _delivery(row: Row) -> Delivery:
     channel, kind, about, occasion, trail, state, place, shown, live, may_stand, hopeless, *rest = row
-    attempts, since, due, problem, instead, run_state, worker, result = rest
+    attempts, since, due, problem, run_state, worker, result = rest
     subject = Subject(SubjectKind(kind), told(about), Occasion(occasion) if occasion else None)
     told_of_run = None
     if run_state:
@@ -457,7 +456,6 @@ def _delivery(row: Row) -> Delivery:
         since=moment(since),
         due=moment(due),
         problem=told(problem),
-        instead=told(instead),
         result=told_of_run,
     )
 
@@ -480,7 +478,6 @@ delivery_of = _RowReader(
         "since": datetime | None,
         "due": datetime | None,
         "problem": str,
-        "instead": str,
         "run_state": RunState,
         "worker": str,
         "result": str,
@@ -492,14 +489,14 @@ delivery_of = _RowReader(
 
 def lease_columns(lease: Lease) -> tuple[Any, ...]:
     down = lease.down
-    found_by = (kept(lease.channel), kept(lease.process), kept(lease.backup_for))
+    found_by = (kept(lease.channel), kept(lease.process))
     if down is None:
         return *found_by, None, "", 0, None, 0
     return *found_by, micros(down.since), kept(down.problem), down.attempts, micros(down.due), int(down.hopeless)
 
 
 def _lease(row: Row) -> Lease:
-    channel, process, backup_for, since, problem, attempts, due, hopeless = row
+    channel, process, since, problem, attempts, due, hopeless = row
     down = None
     if since is not None:
         down = Outage(
@@ -509,7 +506,7 @@ def _lease(row: Row) -> Lease:
             due=moment(due),
             hopeless=bool(hopeless),
         )
-    return Lease(channel=told(channel), process=told(process), backup_for=told(backup_for), down=down)
+    return Lease(channel=told(channel), process=told(process), down=down)
 
 
 lease_of = _RowReader(
@@ -517,7 +514,6 @@ lease_of = _RowReader(
     {
         "channel": str,
         "process": str,
-        "backup_for": str,
         "since": datetime | None,
         "problem": str,
         "attempts": int,

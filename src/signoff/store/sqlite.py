@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -17,17 +19,15 @@ from signoff.store.sql import SqlChain, SqlTransaction
 from signoff.store.sqlite_file import (
     PATIENCE,
     QUERIES,
-    GaveWay,
     ReadingWire,
-    Upgrade,
     WritingWire,
     begin,
     connect,
     prepare,
     rollback,
     store_error,
+    sync,
 )
-from signoff.store.sqlite_fork import OpenConnections, leave_behind, refuse_after_unsafe_fork, uses_sqlite
 from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 
 T = TypeVar("T")
@@ -41,36 +41,29 @@ _ITS_OWN = (sqlite3.IntegrityError, sqlite3.DataError, sqlite3.InterfaceError, s
 
 
 class SqliteStore(DurableStore):
-    """A store in an SQLite file, which is created if it does not exist.
-
-    With `upgrade="auto"` the file of an older signoff is migrated after a backup next to it. With `"refuse"` a
-    `SchemaError` says what to run.
-    """
+    """A store in an SQLite file, which is created if it does not exist."""
 
     reads_in_place = True
 
-    def __init__(self, path: str | os.PathLike[str], *, upgrade: Upgrade = "auto", patience: float = PATIENCE) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, patience: float = PATIENCE) -> None:
         self.path = Path(os.path.abspath(path))
         self._patience = patience
-        self._open = OpenConnections(self)
-        self._prepare(upgrade)
+        self._readers = [prepare(self.path, self._patience)]
+        """Those that nobody uses at the moment: whoever takes one out has it alone."""
+        self._writing: sqlite3.Connection | None = None
+        """The one of the writer thread, which closes it."""
+        weakref.finalize(self, _close_all, self._readers).atexit = False
         status = self.path.stat()
         self._file = (status.st_dev, status.st_ino)
         self._synced = True
         super().__init__()
 
-    @uses_sqlite
-    def _prepare(self, upgrade: Upgrade) -> None:
-        self._open.readers.append(prepare(self.path, upgrade, self._patience))
-
     async def read(self, work: Callable[[Transaction], T], *, own: bool = True) -> T:
         await self._caught_up(own)
         return self._read(work)
 
-    @uses_sqlite
     def _read(self, work: Callable[[Transaction], T]) -> T:
         connection: sqlite3.Connection | None = None
-        readers = self._open.readers
         try:
             self._check_place()
             connection = self._reader()
@@ -80,41 +73,36 @@ class SqliteStore(DurableStore):
         except sqlite3.Error as error:
             raise store_error(error, self.path, self._patience) from error
         finally:
-            if readers is not self._open.readers:  # the work forked, and this is the new process
-                leave_behind(connection)
-            elif connection is not None:
+            if connection is not None and not self.is_inherited:  # else the work forked, and this is the new process
                 rollback(connection)
-                readers.append(connection)
+                self._readers.append(connection)
+                if self._writer.is_closed:
+                    _close_all(self._readers)
 
     def _reader(self) -> sqlite3.Connection:
         try:
-            return self._open.readers.pop()
+            return self._readers.pop()
         except IndexError:
             return connect(self.path, reads_only=True, patience=self._patience)
 
     def _transact(self, works: Sequence[Work], synced: bool) -> Batch:
-        careful, patience = False, self._patience
-        while True:
-            try:
-                return self._attempt(works, careful=careful, synced=synced, patience=patience)
-            except NeedsSavepoints:
-                careful = True
-            except GaveWay as while_waiting:
-                patience = while_waiting.patience
+        try:
+            return self._attempt(works, careful=False, synced=synced)
+        except NeedsSavepoints:
+            return self._attempt(works, careful=True, synced=synced)
 
-    @uses_sqlite
-    def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool, patience: float) -> Batch:
+    def _attempt(self, works: Sequence[Work], *, careful: bool, synced: bool) -> Batch:
         """Do all work in one transaction.
 
         If one of several pieces fails after something was changed, the batch is done again with `careful`: each piece
         has its own savepoint.
         """
         try:
-            connection = self._writing()
+            connection = self._writer_connection()
             if synced is not self._synced:
-                connection.execute(f"pragma synchronous = {'full' if synced else 'normal'}")
+                sync(connection, every_commit=synced)
                 self._synced = synced
-            begin(connection, patience, gives_way=True)
+            begin(connection, self._patience)
         except sqlite3.Error as error:
             raise self._failed(error) from error
         before = connection.total_changes
@@ -128,9 +116,7 @@ class SqliteStore(DurableStore):
                 outcomes = [self._piece(tx, work) for work in works]
                 if len(works) > 1 and any(one.error for one in outcomes) and connection.total_changes != before:
                     raise NeedsSavepoints
-            if connection is not self._open.writing:  # the work forked, and this is the new process
-                leave_behind(connection)
-                refuse_after_unsafe_fork()
+            self.refuse_in_fork()  # the work may have forked, and this is the new process
             if connection.total_changes == before or all(outcome.error for outcome in outcomes):
                 connection.execute("rollback")
                 return Batch(outcomes, changed=False)
@@ -140,7 +126,7 @@ class SqliteStore(DurableStore):
         except sqlite3.Error as error:
             raise self._failed(error) from error
         except BaseException:
-            if connection is self._open.writing:
+            if not self.is_inherited:
                 rollback(connection)
             raise
 
@@ -167,14 +153,14 @@ class SqliteStore(DurableStore):
         connection.execute("release piece")
         return outcome
 
-    def _writing(self) -> sqlite3.Connection:
+    def _writer_connection(self) -> sqlite3.Connection:
         self._check_place()
-        if self._open.writing is None:
-            connection = self._open.writing = connect(self.path, patience=self._patience)
+        if self._writing is None:
+            connection = self._writing = connect(self.path, patience=self._patience)
             connection.execute("pragma busy_timeout = 0")  # from here on `begin` does the waiting
             connection.execute(f"pragma wal_autocheckpoint = {LOG}")
             self._synced = True
-        return self._open.writing
+        return self._writing
 
     def _check_place(self) -> None:
         """Raise `StoreUnavailable` if the file was moved, removed or replaced.
@@ -205,14 +191,12 @@ class SqliteStore(DurableStore):
         finally:
             self._stop_looking(looked)
 
-    @uses_sqlite
     def _has_changed(self, looked: _Looked) -> bool:
         before = looked.version
         try:
             self._check_place()
-            if looked.connection not in self._open.watching:  # not opened yet, or closed before a fork
+            if looked.connection is None:
                 looked.connection = connect(self.path, reads_only=True)
-                self._open.watching.add(looked.connection)
                 before = None  # versions of two connections cannot be compared
             looked.version = looked.connection.execute("pragma data_version").fetchone()
         except StoreUnavailable:
@@ -221,23 +205,27 @@ class SqliteStore(DurableStore):
             self._stop_looking(looked)
         return looked.version != before
 
-    @uses_sqlite
     def _stop_looking(self, looked: _Looked) -> None:
-        if looked.connection in self._open.watching:
-            self._open.watching.remove(looked.connection)
+        if looked.connection is not None:
             looked.connection.close()
         looked.connection = looked.version = None
 
-    @uses_sqlite
     def _leave(self) -> None:
-        connection, self._open.writing = self._open.writing, None
-        if connection is not None:
+        connection, self._writing = self._writing, None
+        if connection is not None and not self.is_inherited:
             rollback(connection)
             connection.close()
 
     def close(self) -> None:
         super().close()
-        self._open.close_idle()
+        _close_all(self._readers)
+
+
+def _close_all(idle: list[sqlite3.Connection]) -> None:
+    """Close those that nobody uses. The others are left to their threads: closed under its user, one crashes it."""
+    with suppress(IndexError):  # another thread may do the same
+        while True:
+            idle.pop().close()
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Open, create, migrate and back up the SQLite file of a store, and explain its errors."""
+"""Open, create and back up the SQLite file of a store, and explain its errors."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
 from signoff.errors import SchemaError, StoreError, StoreUnavailable
-from signoff.store import migration_list
-from signoff.store.migration_list import Migration
+from signoff.store import schema
 from signoff.store.queries import Queries
 from signoff.store.rows import Row
-from signoff.store.sql import Sql
-from signoff.store.sqlite_fork import is_fork_waiting, refuse_after_unsafe_fork, uses_sqlite
-
-Upgrade = Literal["auto", "refuse"]
+from signoff.store.sqlite_fork import Connection, refuse_in_fork
 
 APPLICATION = 0x5369676E
 """SQLite's `application_id` in the file's header, `Sign` in ASCII. It tells our files from those of other programs."""
 PATIENCE = 30.0
 """Seconds to wait for the lock while other processes write."""
+SYNCED = "full"
+"""What SQLite calls it that a commit survives a loss of power. Kills of processes are survived without."""
 
 
 QUERIES = Queries("sqlite")
@@ -51,17 +49,17 @@ class WritingWire(ReadingWire):
 
 def connect(path: Path, *, reads_only: bool = False, patience: float = PATIENCE) -> sqlite3.Connection:
     """Connect to an existing file. No transaction begins by itself (`isolation_level=None`)."""
-    refuse_after_unsafe_fork()
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode=rw",
         uri=True,
         timeout=patience,
         isolation_level=None,
         check_same_thread=False,  # used by one thread at a time, but not always the same one
+        factory=Connection,
     )
     try:
         connection.execute("pragma foreign_keys = on")
-        connection.execute("pragma synchronous = full")
+        sync(connection, every_commit=True)
         if reads_only:
             connection.execute("pragma query_only = on")
     except BaseException:
@@ -70,22 +68,23 @@ def connect(path: Path, *, reads_only: bool = False, patience: float = PATIENCE)
     return connection
 
 
-def prepare(path: Path, upgrade: Upgrade, patience: float = PATIENCE) -> sqlite3.Connection:
+def sync(connection: sqlite3.Connection, *, every_commit: bool) -> None:
+    """Have each commit from now on be on the disk before it counts, or only what is moved out of the journal."""
+    connection.execute(f"pragma synchronous = {SYNCED if every_commit else 'normal'}")
+
+
+def prepare(path: Path, patience: float = PATIENCE) -> sqlite3.Connection:
     """Create the file if it does not exist; check that it is ours and of the schema version this program knows.
 
     Returns a read-only connection: a program that only reads needs no other.
     """
-    known = migration_list.latest("sqlite")
     with told(path):
         _create(path)
         connection = connect(path, patience=patience)
         try:
-            version = version_of(connection, path)
-            migration_list.refuse_newer(version, known, str(path))
-            if version and upgrade == "refuse":
-                migration_list.refuse_older(version, known, str(path))
-            if version < known:
-                bring_up_to_date(connection, path)
+            if not (versions := versions_of(connection, path)):
+                versions = _create_tables(connection, path)
+            schema.refuse_other(versions, str(path))
             connection.execute("pragma query_only = on")
         except BaseException:
             connection.close()
@@ -93,73 +92,37 @@ def prepare(path: Path, upgrade: Upgrade, patience: float = PATIENCE) -> sqlite3
         return connection
 
 
-@uses_sqlite
-def upgrade(path: Path) -> list[str]:
-    """Migrate a file to the newest schema, or create it. Returns what was done."""
-    with told(path):
-        _create(path)
-        with closing(connect(path)) as connection:
-            version, known = version_of(connection, path), migration_list.latest("sqlite")
-            migration_list.refuse_newer(version, known, str(path))
-            return bring_up_to_date(connection, path) if version < known else []
-
-
-def version_of(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the schema version; 0 for an empty file. Raises `StoreError` if the file belongs to another program."""
+def versions_of(connection: sqlite3.Connection, path: Path) -> schema.Versions:
+    """Return the schema versions; none for an empty file. Raises `StoreError` for the file of another program."""
     [tables] = connection.execute("select count(*) from sqlite_master").fetchone()
     # Read after the tables: another process may be creating the store, and it commits both at once.
     [application] = connection.execute("pragma application_id").fetchone()
     if application == APPLICATION:
-        [version] = connection.execute(migration_list.VERSION.replace("{s}", "")).fetchone()
-        return version
+        return connection.execute(schema.VERSIONS.replace("{s}", "")).fetchall()
     if application or tables:
         raise StoreError(
             f"{path} is an SQLite database of another program, and signoff does not touch it; "
             "name another file, as in `store: sqlite:.signoff/signoff.db`"
         )
-    return 0
+    return ()
 
 
-def bring_up_to_date(connection: sqlite3.Connection, path: Path) -> list[str]:
-    """Apply all missing migrations in one transaction, after a backup. Returns what was done."""
+def _create_tables(connection: sqlite3.Connection, path: Path) -> schema.Versions:
+    """Create the tables in one transaction, unless another process has. Returns the versions that there are now."""
     _to_wal(connection)
-    done: list[str] = []
-    backup: Path | None = None
     begin(connection, PATIENCE)
     try:
-        version = version_of(connection, path)  # read again under the lock: another process may have been faster
-        is_older = 0 < version < migration_list.latest("sqlite")
-        if is_older:
-            from signoff.store.data_migration import refuse_while_used
-
-            refuse_while_used(Sql(WritingWire(connection), QUERIES), str(path), datetime.now(UTC))
-            backup = beside(path, version)
-            copy(path, backup)
-            done.append(f"backup: {backup}")
-        if version < migration_list.latest("sqlite"):
-            connection.execute(migration_list.TABLE.replace("{s}", ""))
+        if not versions_of(connection, path):  # read again under the lock
             connection.execute(f"pragma application_id = {APPLICATION}")
-        for step in migration_list.missing("sqlite", version):
-            _apply(connection, step)
-            done.append(step.name)
-        if is_older:
-            from signoff.store.data_migration import carry
-
-            carry(version, WritingWire(connection), QUERIES)
+            for statement in (schema.TABLE.replace("{s}", ""), *schema.statements("sqlite")):
+                connection.execute(statement)
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            connection.execute(schema.APPLIED.replace("{s}", ""), (schema.VERSION, schema.NAME, now))
         connection.execute("commit")
     except BaseException:
         rollback(connection)
-        if backup is not None:  # not needed: the file is unchanged
-            backup.unlink(missing_ok=True)
         raise
-    return done
-
-
-def _apply(connection: sqlite3.Connection, step: Migration) -> None:
-    for statement in step.statements:
-        connection.execute(statement)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    connection.execute(migration_list.APPLIED.replace("{s}", ""), (step.number, step.name, now))
+    return versions_of(connection, path)
 
 
 def _to_wal(connection: sqlite3.Connection) -> None:
@@ -170,22 +133,12 @@ def _to_wal(connection: sqlite3.Connection) -> None:
     _in_turn(connection, "pragma journal_mode = wal", PATIENCE)
 
 
-def begin(connection: sqlite3.Connection, patience: float, *, gives_way: bool = False) -> None:
-    """Begin a write transaction when the lock is free. SQLite's own busy handler favours newcomers; this does not.
-
-    With `gives_way`, raises `GaveWay` if a fork waits for this thread, which waits for the lock.
-    """
-    _in_turn(connection, "begin immediate", patience, gives_way=gives_way)
+def begin(connection: sqlite3.Connection, patience: float) -> None:
+    """Begin a write transaction when the lock is free. SQLite's own busy handler favours newcomers; this does not."""
+    _in_turn(connection, "begin immediate", patience)
 
 
-class GaveWay(Exception):
-    """This thread has to leave SQLite for a moment, and may then begin again, with this patience."""
-
-    def __init__(self, patience: float) -> None:
-        self.patience = patience
-
-
-def _in_turn(connection: sqlite3.Connection, statement: str, patience: float, *, gives_way: bool = False) -> None:
+def _in_turn(connection: sqlite3.Connection, statement: str, patience: float) -> None:
     """Execute a statement as soon as the lock is free. Raises the busy error after `patience` seconds.
 
     Only the time this process spent trying counts. A process that was stopped for minutes, alone or with its whole
@@ -203,8 +156,6 @@ def _in_turn(connection: sqlite3.Connection, statement: str, patience: float, *,
 
             pause = random.uniform(0.0005, 0.002)
             patience -= time.monotonic() - tried + pause
-        if gives_way and is_fork_waiting():
-            raise GaveWay(patience)
         time.sleep(pause)
 
 
@@ -219,13 +170,6 @@ def is_busy(error: sqlite3.Error) -> bool:
     return _name(error).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
-def beside(path: Path, version: int) -> Path:
-    """Return the path of the backup before an upgrade: next to the file."""
-    now = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    return path.with_name(f"{path.name}.bak-{version:04}-{now}")
-
-
-@uses_sqlite
 def copy(path: Path, to: Path) -> None:
     """Make a complete and consistent copy, also while others write. Never overwrites a file."""
     try:
@@ -266,6 +210,7 @@ def told(path: Path) -> Generator[None]:
 
 def _create(path: Path) -> None:
     """Create an empty file with mode 0600. SQLite gives its `-wal` and `-shm` files the same mode."""
+    refuse_in_fork()
     try:
         for directory in reversed([one for one in path.parents if not one.exists()]):
             directory.mkdir(mode=0o700, exist_ok=True)
@@ -299,8 +244,8 @@ def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) ->
         )
     if name.startswith("SQLITE_CORRUPT"):
         return StoreUnavailable(
-            f"{path} is damaged ({error}); `signoff db check` says where; restore a backup "
-            f"(files named {path.name}.bak-… are some), or move it away to start over"
+            f"{path} is damaged ({error}); `signoff db check` says where; "
+            "restore a backup, or move it away to start over"
         )
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE")):
         return StoreUnavailable(
@@ -324,8 +269,7 @@ def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) ->
         return StoreError(f"{path} refused a change that contradicts what is in it: {error}")
     if "no such table" in str(error) or "no such column" in str(error):
         return SchemaError(
-            f"{path} lacks a part of its schema ({error}); "
-            "a newer signoff may have upgraded it: start this program with that version, or restore a backup"
+            f"{path} lacks a part of its schema ({error}): it was changed from outside; restore a backup"
         )
     return StoreError(f"{path}: {error} ({name or type(error).__name__}); `signoff db check` may say more")
 

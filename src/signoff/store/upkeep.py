@@ -1,4 +1,4 @@
-"""Upgrade, back up and check a store, for `signoff db`."""
+"""Back up and check a store, for `signoff db`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.errors import StoreError, WrongUse
-from signoff.store import migration_list, sqlite_file
-from signoff.store.sqlite_fork import uses_sqlite
+from signoff.store import schema, sqlite_file
 from signoff.store.store_factory import EXAMPLES
 from signoff.store.store_urls import sqlite_path
 
 if TYPE_CHECKING:
     from signoff.store.postgres_connection import Address
     from signoff.store.postgres_pipeline import PostgresConnection
-
-
-def upgrade(url: str, *, root: str | os.PathLike[str] = ".") -> list[str]:
-    """Upgrade a store. Returns what was done, the backup and the migrations; empty if the store was up to date."""
-    if _is_postgres(url):
-        from signoff.store import postgres_schema
-
-        with _postgres(url) as (connection, address):
-            known = migration_list.latest("postgres")
-            migration_list.refuse_newer(postgres_schema.version_of(connection, address), known, str(address))
-            return postgres_schema.bring_up_to_date(connection, address)
-    return sqlite_file.upgrade(_file(url, root))
 
 
 def backup(url: str, to: str | os.PathLike[str], *, root: str | os.PathLike[str] = ".") -> Path:
@@ -84,22 +71,21 @@ def _file_problems(path: Path) -> Iterator[str]:
         yield f"{path.parent} can be written by others (mode {mode:04o}); run: chmod 700 {path.parent}"
 
 
-@uses_sqlite
 def _content_problems(path: Path) -> list[str]:
     with sqlite_file.told(path), sqlite_file.closing(sqlite_file.connect(path, reads_only=True)) as connection:
         return list(_problems_in(connection, path))
 
 
 def _problems_in(connection: sqlite3.Connection, path: Path) -> Iterator[str]:
-    version, known = sqlite_file.version_of(connection, path), migration_list.latest("sqlite")
-    if version != known:
-        yield f"{path} has schema version {version}, and this program needs {known}; run: signoff db upgrade"
+    versions = sqlite_file.versions_of(connection, path)
+    if problem := schema.problem_of(versions, str(path)):
+        yield problem
     for (problem,) in connection.execute("pragma integrity_check(20)"):
         if problem != "ok":
             yield f"{path} is damaged: {problem}; restore a backup"
     for table, row, parent, _ in connection.execute("pragma foreign_key_check").fetchmany(20):
         yield f"{path}: row {row} of {table} belongs to a row of {parent} that is not there; restore a backup"
-    if version:
+    if versions:
         yield from _end_problems(connection, path)
 
 
@@ -113,10 +99,10 @@ def _server_problems(connection: PostgresConnection, address: Address) -> Iterat
     from signoff.store import postgres_schema
     from signoff.store.postgres_pipeline import query
 
-    version, known = postgres_schema.version_of(connection, address), migration_list.latest("postgres")
-    if version != known:
-        yield f"{address} has schema version {version}, and this program needs {known}; run: signoff db upgrade"
-    if version:
+    versions = postgres_schema.versions_of(connection, address)
+    if problem := schema.problem_of(versions, str(address)):
+        yield problem
+    if versions:
         last = connection.line.ask(query(f"select seq, hash from {address.schema}.events order by seq desc limit 1"))
         [end] = connection.line.ask(query(f"select seq, hash from {address.schema}.chain"))
         yield from _mismatch(tuple(last[0]) if last else None, tuple(end), str(address))

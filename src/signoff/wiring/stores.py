@@ -112,7 +112,7 @@ def _halted(home: Home) -> str:
     from signoff.store.store_factory import open_store
 
     def look() -> str | None:
-        with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}", upgrade="refuse")) as store:
+        with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}")) as store:
             return asyncio.run(store.read(lambda tx: halt_in(tx.settings.get)))
         return None  # of another version, which nothing here can run with
 
@@ -129,7 +129,7 @@ class KeptStore:
 
     file: Path
     project: str = ""
-    """The project's directory; empty: unknown, as with stores of older versions."""
+    """The project's directory; empty: unknown, as with the store of a program."""
     is_there: bool = False
     """Whether the project is still where it was."""
 
