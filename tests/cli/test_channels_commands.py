@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pexpect
 import pytest
 from tests.cli.desk import Desk, asks
-from tests.cli.wording import AGO, Wording
+from tests.cli.wording import Wording
 
 from signoff.broker import Broker
 from signoff.cli.inbox_page import clock
@@ -16,7 +16,7 @@ from signoff.core.notice import Notice
 from signoff.core.request import State
 from signoff.delivery import Reconciler, Route
 from signoff.errors import ChannelFailed
-from signoff.ports import Desk as ChannelDesk
+from signoff.ports import Inbox
 from signoff.wiring.program_inbox import project_inbox
 from signoff.wiring.project import settings_for
 
@@ -28,7 +28,7 @@ people:
 policy: []
 channels:
   discord: {{channel: "{ID}", workers: [triage]}}
-  night: {{use: discord, token: "${{NIGHT_TOKEN}}", channel: "{ID}", timeout: none, backup_for: discord}}
+  night: {{use: discord, token: "${{NIGHT_TOKEN}}", channel: "{ID}", timeout: none}}
   terminal: {{}}
 """
 
@@ -50,7 +50,7 @@ class Wall:
         self.failure = failure
         self.shown: list[Notice] = []
 
-    async def start(self, desk: ChannelDesk) -> None: ...
+    async def start(self, inbox: Inbox) -> None: ...
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         if self.failure is not None:
@@ -94,14 +94,12 @@ def test_the_channels_for_programs_hold_no_secret(desk: Desk) -> None:
         "workers": ["triage"],
         "wrong": None,
         "timeout": 300.0,
-        "backup_for": None,
-        "backup": "night",
         "secret": {"variable": "DISCORD_TOKEN", "set": True},
         "process": None,
         "down": None,
         "failing": [],
     }
-    assert (night["backup_for"], night["secret"]["set"], night["timeout"]) == ("discord", False, None)
+    assert (night["secret"]["set"], night["timeout"]) == (False, None)
     assert terminal["secret"] is None
     assert "MTA1" not in said.out
 
@@ -160,18 +158,6 @@ def test_the_inbox_says_where_a_request_cannot_be_shown(desk: Desk) -> None:
     assert datetime.fromisoformat(delivery["next_at"]) - datetime.fromisoformat(delivery["since"]) == timedelta(
         minutes=3
     )
-
-
-def test_the_inbox_says_who_took_over(desk: Desk, wording: Wording) -> None:
-    [first] = desk.open(asks())
-    night = Wall("night")
-    broken = Wall("discord", ChannelFailed("the thread was locked", again=False))
-    posted(desk, Route(broken), Route(night, backup_for="discord"))
-    assert [notice.subject for notice in night.shown] == [first]
-    assert desk.run("inbox").out == wording(request=first, ago=AGO)
-    [item] = desk.run("inbox", "--json").data["requests"]
-    states = {one["channel"]: (one["state"], one["instead"]) for one in item["deliveries"]}
-    assert states == {"discord": ("failed", "night"), "night": ("shown", None)}
 
 
 def test_a_channel_that_is_down_is_told_of_for_whatever_waits(desk: Desk) -> None:

@@ -48,11 +48,6 @@ IN_THE_PROJECT = (
         "policy: []\nchannels: {discord: {channel: '112233445566778899', notify: approver}}\n",
     ),
     project(
-        "a backup for nothing",
-        "policy: []\nchannels: {discord: {channel: '112233445566778899'}, terminal: {backup_for: dicsord}}\n",
-        structural=False,
-    ),
-    project(
         "one account for two people",
         "policy: []\npeople: {ana: {discord: '112233445566778899'}, ben: {discord: '112233445566778899'}}\n",
         structural=False,

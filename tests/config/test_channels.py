@@ -18,8 +18,8 @@ channels:
   discord:
     channel: "{ID}"
     workers: [triage, clerk]
-  night: {{use: discord, token: "${{NIGHT_TOKEN}}", channel: "11223344556677880", timeout: none, backup_for: discord}}
-  terminal: {{timeout: 90s, backup_for: night}}
+  night: {{use: discord, token: "${{NIGHT_TOKEN}}", channel: "11223344556677880", timeout: none}}
+  terminal: {{timeout: 90s}}
 """
 
 
@@ -39,9 +39,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
         "DISCORD_TOKEN",
         timedelta(minutes=5),
     )
-    assert (night.use, night.variable, night.timeout, night.backup_for) == ("discord", "NIGHT_TOKEN", None, "discord")
+    assert (night.use, night.variable, night.timeout) == ("discord", "NIGHT_TOKEN", None)
     assert (terminal.use, terminal.variable, terminal.timeout) == ("terminal", "", timedelta(seconds=90))
-    assert night.spots["backup_for"].place.line == 6
+    assert night.spots["timeout"].place.line == 6
 
 
 @pytest.mark.parametrize("text", ["channels:\npolicy: []\n", "policy: []\n#channels\n", "policy: []\nchannels: {}\n"])
@@ -95,24 +95,10 @@ GOOD = f'channel: "{ID}"'
         (f"{{discord: {{{GOOD}, workers: [a, a]}}}}", "channels.discord.workers[1]", "named twice", ""),
         (f"{{discord: {{{GOOD}, workers: {{}}}}}}", "channels.discord.workers", "a mapping", ""),
         (
-            f"{{discord: {{{GOOD}}}, night: {{use: discord, {GOOD}, backup_for: discord}}}}",
+            f"{{discord: {{{GOOD}}}, night: {{use: discord, {GOOD}}}}}",
             "channels.night.channel",
             "`discord` already uses this Discord channel with the same bot",
             "another bot",
-        ),
-        ("{terminal: {backup_for: terminal}}", "channels.terminal.backup_for", "be its own backup", ""),
-        ("{terminal: {backup_for: discrd}}", "channels.terminal.backup_for", "there is no channel `discrd`", ""),
-        (
-            "{a: {use: terminal}, b: {use: terminal, backup_for: a}, c: {use: terminal, backup_for: a}}",
-            "channels.c.backup_for",
-            "`a` has a backup already: `b`",
-            "backup_for: b",
-        ),
-        (
-            "{a: {use: terminal, backup_for: b}, b: {use: terminal, backup_for: c}, c: {use: terminal, backup_for: a}}",
-            "channels.a.backup_for",
-            "a cycle: a > b > c > a",
-            "asked first",
         ),
     ],
 )

@@ -13,9 +13,8 @@ from tests.broker.conftest import PEOPLE, Opens, kill, maker
 from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for
 
 from signoff.broker import Broker
-from signoff.core.delivery import DeliveryState
 from signoff.core.notice import Asked
-from signoff.delivery import Reconciler, Route
+from signoff.delivery import Reconciler
 from signoff.delivery.delivery_status import troubles_of
 from signoff.errors import ChannelFailed
 from signoff.ports import Store
@@ -30,7 +29,6 @@ class Case(NamedTuple):
     """One way for it to happen."""
 
     store: str
-    backup: bool
     whole: bool
     dies_at: int
     requests: int
@@ -51,7 +49,7 @@ class Outage:
         self.runs: dict[str, list[str]] = {}
         self.answered_unseen: set[str] = set()
         self.on_its_way: set[str] = set()
-        self.main, self.night = Board("main"), Board("night")
+        self.main = Board("main")
         self.main.fails = lambda notice: self._away()
         self.broker: Broker = another()
         self.post = self._posted()
@@ -60,8 +58,7 @@ class Outage:
         return ChannelFailed("the service is away", whole=self.case.whole) if BEGINS <= self.now < ENDS else None
 
     def _posted(self) -> Reconciler:
-        routes = [Route(self.main), Route(self.night, backup_for="main")] if self.case.backup else [Route(self.main)]
-        return post_for(self.broker, *routes)
+        return post_for(self.broker, self.main)
 
     async def happens(self) -> None:
         moments = sorted(self.die.randrange(0, ENDS + 60) for _ in range(self.case.requests))
@@ -90,7 +87,7 @@ class Outage:
         if pending:
             chosen = self.die.choice(pending).id
             await self.broker.answer(chosen, self.die.choice([YES, NO]), by=ANA)
-            if chosen not in self.main.places and chosen not in self.night.places:
+            if chosen not in self.main.places:
                 self.answered_unseen.add(chosen)
 
     async def _dies(self) -> None:
@@ -111,13 +108,13 @@ class Outage:
 
 DEATHS = (-1, 30, 300, ENDS)
 WAYS = [
-    *(("memory", backup, whole, dies_at) for backup in (False, True) for whole in (False, True) for dies_at in DEATHS),
-    ("sqlite", True, False, 300),
-    ("sqlite", False, True, 300),
+    *(("memory", whole, dies_at) for whole in (False, True) for dies_at in DEATHS),
+    ("sqlite", False, 300),
+    ("sqlite", True, 300),
 ]
-FEW = [("memory", number % 2 == 1, number in (1, 2), dies_at) for number, dies_at in enumerate(DEATHS)]
-"""Each moment to die once, and with and without a backup whatever fails."""
-MANY = ("memory", True, False, 300)
+FEW = [("memory", number in (1, 2), dies_at) for number, dies_at in enumerate(DEATHS)]
+"""Each moment to die once, whatever fails."""
+MANY = ("memory", False, 300)
 """With the most to do. Time grows faster than the number of requests, so there are hundreds of them by night only."""
 CASES = [
     *(Case(*way, requests=100) for way in (*FEW, WAYS[-2])),
@@ -143,34 +140,25 @@ def another(request: pytest.FixtureRequest, ram: Path, clock: FakeClock) -> Iter
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-async def test_after_ten_minutes_everything_was_shown_once_or_fell_back_and_in_order(
+async def test_after_ten_minutes_everything_was_shown_once_and_in_order(
     another: Opens, clock: FakeClock, case: Case
 ) -> None:
     outage = Outage(another, clock, case)
     await outage.happens()
-    main, night = outage.main, outage.night
+    main = outage.main
     assert len(outage.asked) == case.requests and len(outage.runs) == case.runs
-    for board in (main, night):
-        assert len(board.messages) == len(board.places), f"{board.name} shows something twice"
-        for run, asked in outage.runs.items():
-            order = [one for one in board.order(run) if one not in outage.on_its_way]
-            assert order == [one for one in asked if one in order], "in the order they were asked"
-            assert set(board.order(run)) == {one for one in asked if one in board.places}
-    both = set(main.places) & set(night.places)
-    assert both <= outage.on_its_way, "in one of them, and in both only what was being sent when the process died"
-    unseen = set(outage.asked) - set(main.places) - set(night.places)
+    assert len(main.messages) == len(main.places), "something is shown twice"
+    for run, asked in outage.runs.items():
+        order = [one for one in main.order(run) if one not in outage.on_its_way]
+        assert order == [one for one in asked if one in order], "in the order they were asked"
+        assert set(main.order(run)) == {one for one in asked if one in main.places}
+    unseen = set(outage.asked) - set(main.places)
     assert unseen <= outage.answered_unseen, "only what somebody answered elsewhere before it could be shown"
     assert outage.answered_unseen - unseen <= outage.on_its_way, "of which is shown what may have stood there already"
-    for board in (main, night):
-        for request, place in board.places.items():
-            stored, notice = await outage.broker.get(request), board.messages[place]
-            assert isinstance(notice, Asked)
-            assert notice.request.version == stored.version and notice.request.state is stored.state
-    assert bool(night.messages) == case.backup
-    deliveries = await outage.broker.store.read(lambda tx: tx.deliveries.find())
-    fell_back = {str(one.subject) for one in deliveries if one.state is DeliveryState.FAILED}
-    unclear = outage.answered_unseen | outage.on_its_way
-    assert fell_back - unclear == set(night.places) - unclear
+    for request, place in main.places.items():
+        stored, notice = await outage.broker.get(request), main.messages[place]
+        assert isinstance(notice, Asked)
+        assert notice.request.version == stored.version and notice.request.state is stored.state
     troubled = await troubles_of(outage.broker.ledger, outage.asked)
-    assert set(troubled) - unclear == set(night.places) - unclear, "the inbox tells no more than is so"
+    assert not set(troubled) - outage.answered_unseen - outage.on_its_way, "the inbox tells no more than is so"
     assert len(main.tries) < 4 * case.requests, "an outage is not met with more and more tries"

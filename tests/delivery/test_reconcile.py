@@ -424,12 +424,6 @@ async def test_gone_is_shown_anew_while_it_waits_and_not_after(broker: Broker) -
     [
         ([], "no channel"),
         ([Route(Board("one")), Route(Board("one"))], "two channels are called 'one'"),
-        ([Route(Board("one"), backup_for="one")], "its own backup"),
-        (
-            [Route(Board("one")), Route(Board("two"), backup_for="one"), Route(Board("three"), backup_for="one")],
-            "'two' and 'three' are both backups for 'one'",
-        ),
-        ([Route(Board("one"), backup_for="two"), Route(Board("two"), backup_for="one")], "none would be used"),
     ],
 )
 async def test_routes_that_do_not_fit_together_are_refused(broker: Broker, routes: list[Route], why: str) -> None:

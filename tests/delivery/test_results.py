@@ -14,7 +14,6 @@ from signoff.broker import Broker
 from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.run import RunState, SavedRun
 from signoff.core.subject import Subject
-from signoff.delivery import Route
 from signoff.delivery.delivery_status import show_again, tell_result
 from signoff.delivery.results import LONGEST, FinishedRuns
 from signoff.errors import ChannelFailed
@@ -156,23 +155,6 @@ async def test_what_is_said_of_a_run_that_goes_on_makes_room_for_what_it_comes_t
     await post.round()
     assert board.said("r1").text == "done"
     assert [at for _, at, _ in board.tries] == ["", "board/1"]
-
-
-async def test_what_cannot_be_said_is_said_by_the_backup(broker: Broker, clock: FakeClock) -> None:
-    main, night = Board("main"), Board("night")
-    post = post_for(broker, Route(main), Route(night, backup_for="main"))
-    run = await begun(broker, main="x")
-    main.fails = lambda notice: ChannelFailed("away", whole=True)
-    await post.say(run.id, "triage", RunState.DONE, "done")
-    await post.round()
-    clock.advance(120)
-    await post.round()  # one more try, as the pause is over, and then no more
-    assert night.said("r1").text == "done"
-    assert (await row(broker, "main", "said:r1")).state is DeliveryState.FAILED
-    main.fails = lambda notice: None
-    clock.advance(120)
-    await post.round()
-    assert not main.messages
 
 
 async def test_what_nobody_can_say_is_left(broker: Broker, clock: FakeClock) -> None:

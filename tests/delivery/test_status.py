@@ -15,7 +15,6 @@ from signoff.core.notice import Notice
 from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.subject import Subject
-from signoff.delivery import Route
 from signoff.delivery.delivery_status import place_of, running_channels, show_again, troubles_of
 from signoff.errors import ChannelFailed
 from signoff.testing import FakeClock
@@ -57,18 +56,6 @@ async def test_a_channel_that_nobody_runs_any_longer_troubles_nobody(another: Op
     assert lease.process == one.process.id and lease.down is not None and lease.down.problem == "away"
     await kill(one)
     assert await running_channels(two.ledger) == {}
-
-
-async def test_a_backup_that_is_down_troubles_only_what_it_was_to_show(broker: Broker) -> None:
-    main, night = Board("main"), Board("night")
-    night.starts = lambda: ChannelFailed("no network")
-    [one, two] = [(await ask_all(broker, name, run=name))[0] for name in ("a", "b")]
-    main.fails = lambda notice: ChannelFailed("too long", again=False) if notice.subject == one else None
-    await post_for(broker, Route(main), Route(night, backup_for="main")).round()
-    troubles = await troubles_of(broker.ledger, [one, two])
-    assert {one: [(each.channel, each.problem) for each in found] for one, found in troubles.items()} == {
-        one: [("main", "too long"), ("night", "no network")]
-    }
 
 
 async def test_it_is_nowhere_to_be_found_where_it_was_not_shown(broker: Broker) -> None:

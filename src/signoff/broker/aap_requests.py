@@ -100,6 +100,7 @@ class BrokerAap:
         conflict is `too_many_pending` if `most` calls of the instance wait already.
         """
         ledger = self._ledger
+        told = await stored.written(ledger.journal, question) if question is not None else None
 
         def work(tx: Transaction, now: datetime) -> AapAnswer:
             if (before := tx.aap_requests.by_key(row.instance, row.key)) is not None:
@@ -110,17 +111,17 @@ class BrokerAap:
                 text = f"{most} calls of this instance are already waiting for people"
                 return AapAnswer(request=row, conflict="too_many_pending", message=text)
             kept = row.changed(created_at=now, deadline=now + window, decision=_dated(row.decision, now))
-            if question is not None:
+            if question is not None and told is not None:
                 if lease is not None:
                     kept = kept.changed(waits_until=now + lease)
                 if policy is not None:
                     self._policies.keep(tx, policy)
-                opened = stored.opened(ledger.journal, question, now)
+                opened = stored.opened(question, now, told.title)
                 if lease is not None:
                     opened = opened.changed_to(waiter=row.holder)
                 if is_deadline:
                     opened = stored.ending(opened, kept.deadline, now)
-                kept = kept.changed(request=stored.ask(tx, ledger.journal, opened, now).id)
+                kept = kept.changed(request=stored.ask(tx, ledger.journal, opened, now, told.call).id)
             tx.aap_requests.forget(now - KEPT)
             tx.aap_requests.put(kept)
             return AapAnswer(request=kept, is_new=True)

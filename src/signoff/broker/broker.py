@@ -18,7 +18,7 @@ from signoff.broker.access_keys import BrokerAccess
 from signoff.broker.audit_buffer import AuditBuffer
 from signoff.broker.checkpoints import Signer
 from signoff.broker.comments import BrokerComments, with_comments
-from signoff.broker.deadlines import Deadlines, feed, has_no_waiter
+from signoff.broker.deadlines import Deadlines, due_at, feed, has_no_waiter
 from signoff.broker.entitlements import People
 from signoff.broker.grants import BrokerGrants, check_role, check_terms, remember
 from signoff.broker.journal import Journal
@@ -100,7 +100,7 @@ class Broker:
 
     @property
     def process(self) -> Process:
-        """This process. After a fork, the child is another process, which holds nothing yet."""
+        """This process."""
         return self.ledger.process
 
     # --- opening and looking ---
@@ -122,6 +122,7 @@ class Broker:
         was not withdrawn, that one is returned, in whatever state it is.
         """
         ledger = self.ledger
+        told = [await stored.written(ledger.journal, request) for request in requests]
 
         def work(tx: Transaction, now: datetime) -> list[ApprovalRequest]:
             for one in progress:
@@ -129,16 +130,16 @@ class Broker:
             if policy is not None and requests:
                 self.policies.keep(tx, policy)
             opened: list[ApprovalRequest] = []
-            for request in requests:
+            for request, (title, call) in zip(requests, told, strict=True):
                 refuse_over(tx, request.run)
-                fresh = stored.opened(ledger.journal, request, now)
+                fresh = stored.opened(request, now, title)
                 if until is not None:
                     fresh = stored.ending(fresh, until, now)
                 if waiter is not None:
                     tx.processes.put(seen(waiter, now))
                     fresh = fresh.changed_to(waiter=waiter.id)
                 short = self.people.shortage(tx, fresh, now)
-                opened.append(stored.ask(tx, ledger.journal, fresh, now, places, short=short))
+                opened.append(stored.ask(tx, ledger.journal, fresh, now, call, places, short=short))
             return opened
 
         return await ledger.write("ask", work) if requests or progress else []
@@ -171,13 +172,17 @@ class Broker:
         """Return the request with this id prefix; raises `UnknownRequest` for none, `RequestError` for several."""
         return await self.store.read(lambda tx: stored.found_by_prefix(tx, prefix))
 
-    async def shown(self, request: ApprovalRequest) -> ApprovalRequest:
-        """Return a request as people see it: with its comments, and whether enough people may approve it."""
+    async def shown(self, request: ApprovalRequest, to: Actor | None = None) -> ApprovalRequest:
+        """Return a request as people see it: with its comments, and whether enough people may approve it.
+
+        If it is shown to one person, also with why their approval would not count.
+        """
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             found = with_comments(tx, request)
             short = self.people.shortage(tx, request, now)
-            return found.changed_to(shortage=short) if short else found
+            refused = self.people.standing_in(tx, request, to, now).approving if to is not None else ""
+            return found.changed_to(shortage=short, refused=refused) if short or refused else found
 
         is_plain = not request.version and not request.requirement.is_strict
         return request if is_plain else await self.ledger.read(work)
@@ -238,7 +243,8 @@ class Broker:
 
         def work(tx: Transaction, now: datetime) -> ApprovalRequest:
             request = stored.found(tx, request_id)
-            is_due = request.state is State.PENDING and request.deadline is not None and request.deadline <= now
+            deadline = due_at(ledger, request)
+            is_due = request.state is State.PENDING and deadline is not None and deadline <= now
             if is_due or has_no_waiter(tx, ledger, request, now):
                 # A request that its deadline parks or escalates is still open, for the people who are asked next.
                 request = feed(tx, ledger, request_id, now) or request
@@ -249,7 +255,7 @@ class Broker:
                 if refuse is not None:
                     refuse(request, decision)
             absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)
-            voted = stored.vote(tx, ledger.journal, request, Voted(by, decision, absent), now)
+            voted = stored.vote(tx, ledger.journal, request, Voted(by, decision, absent), now, due_at(ledger, request))
             drafts = [ledger.journal.voted(voted, now)]
             if voted.state is not State.PENDING:
                 drafts.append(ledger.journal.settled(voted, now))
@@ -471,7 +477,7 @@ class Broker:
     async def _woken_or_due(self, request: ApprovalRequest, signal: asyncio.Event) -> None:
         import asyncio
 
-        moments = [one for one in (request.deadline, request.remind_at) if one is not None]
+        moments = [one for one in (due_at(self.ledger, request), request.remind_at) if one is not None]
         if not moments or request.state is not State.PENDING:
             await signal.wait()
             return

@@ -89,13 +89,23 @@ def feed(tx: Transaction, ledger: Ledger, request_id: str, now: datetime) -> App
         return settle(tx, journal, request, Cancelled(GONE), now)
     if request.state is not State.PENDING:
         return None
-    event: Event = Expired() if request.deadline is not None and request.deadline <= now else Reminded()
+    deadline = due_at(ledger, request)
+    event: Event = Expired() if deadline is not None and deadline <= now else Reminded()
     try:
         changed = put(tx, request, event, now)
     except RequestError:
         return None
     tx.record.append([_draft(journal, changed, event, now)])
     return changed
+
+
+def due_at(ledger: Ledger, request: ApprovalRequest) -> datetime | None:
+    """When the deadline of a request passes. It is later if the clock was set forward in this process meanwhile."""
+    if request.deadline is None or request.opened_at is None:
+        return request.deadline
+    span = request.requirement.timeout
+    began = request.opened_at if span is None else max(request.opened_at, request.deadline - span)
+    return request.deadline + ledger.set_forward(began)
 
 
 def _draft(journal: Journal, request: ApprovalRequest, event: Event, now: datetime) -> EventDraft:

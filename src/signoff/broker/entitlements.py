@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from signoff.broker.ledger import Ledger
-from signoff.core.people import Actor, ActorKind, Delegation, person_key
+from signoff.core.people import Actor, ActorKind, Delegation, account_key, person_key
 from signoff.core.quorum import approvers, entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
@@ -108,6 +108,16 @@ class People:
         _, roles = people.get(by.key, ("", frozenset[str]()))
         return replace(by, roles=roles)
 
+    def signed_in(self, by: Actor) -> Actor:
+        """Return the actor that an application's login names.
+
+        Raises `NotEntitled` for a name that only looks like a listed one: the login knows both as different accounts.
+        """
+        listed, _ = self._people.get(by.key, ("", frozenset[str]()))
+        if listed and account_key(listed) != account_key(by.name):
+            raise NotEntitled(f"{by.name} is not {listed}, who is listed under `people`: the name is written otherwise")
+        return by
+
     def on_file(self) -> Mapping[str, frozenset[str]]:
         """Return the listed people now: roles by name."""
         return dict(self._people.values())
@@ -179,27 +189,29 @@ class People:
 
         def work(tx: Transaction, now: datetime) -> Standing:
             request = tx.requests.get(request_id)
-            if request is None:
-                return Standing()
-            try:
-                known = self.known(by)
-                self.check(tx, request, known)
-            except NotEntitled as refusal:
-                return Standing(str(refusal), str(refusal))
-            found = [
-                entitled_as(
-                    request.requirement,
-                    known,
-                    self.stands_in_for(tx, request, known, now, denies=denies),
-                    request.parties,
-                    denies=denies,
-                )
-                for denies in (False, True)
-            ]
-            (absent, approving), (_, denying) = found
-            return Standing(approving, denying, absent.name if absent is not None else "")
+            return self.standing_in(tx, request, by, now) if request is not None else Standing()
 
         return await self._ledger.read(work)
+
+    def standing_in(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime) -> Standing:
+        """Whether somebody's approval or denial of this request would count now, and why not."""
+        try:
+            known = self.known(by)
+            self.check(tx, request, known)
+        except NotEntitled as refusal:
+            return Standing(str(refusal), str(refusal))
+        found = [
+            entitled_as(
+                request.requirement,
+                known,
+                self.stands_in_for(tx, request, known, now, denies=denies),
+                request.parties,
+                denies=denies,
+            )
+            for denies in (False, True)
+        ]
+        (absent, approving), (_, denying) = found
+        return Standing(approving, denying, absent.name if absent is not None else "")
 
     def may_answer(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime, *, denies: bool) -> bool:
         """Whether somebody may approve a request now, or with `denies` at least deny it."""
@@ -237,7 +249,8 @@ class People:
             return ""
         if not most:
             return "nobody who is listed may approve it, so it cannot run"
-        return f"at most {most} of {needed} can: nobody else who is listed may approve it, so it cannot run"
+        only = "1 listed person may" if most == 1 else f"{most:,} listed people may"
+        return f"only {only} approve it, so it cannot run"
 
     def check_assigns(self, tx: Transaction, request: ApprovalRequest, by: Actor, now: datetime) -> None:
         """Raise `NotEntitled` if somebody may not assign a request, because they could not approve it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from signoff.core.loosening import Loosened
 from signoff.core.people import Actor, Delegation
 from signoff.core.quorum import who
 from signoff.core.record import EventDraft
-from signoff.core.redact import redact, redact_text
+from signoff.core.redact import Redactor, read_ahead, redact_text, without_half_a_mask
 from signoff.core.request import ApprovalRequest
 from signoff.core.result_text import exit_text, without_exit
 from signoff.core.run import SavedRun
@@ -65,7 +65,14 @@ class Journal:
             body["grant"] = grant
         return EventDraft(kind=kind, at=at, run=run, body=body)
 
-    def asked(self, request: ApprovalRequest, at: datetime, short: str = "") -> EventDraft:
+    def call_of(self, request: ApprovalRequest) -> Mapping[str, Any]:
+        """Return what is kept of the call of a request. It takes long for a large one: do it before a transaction."""
+        if not self.is_kept or request.call is None:
+            return {}
+        return self._call(request.call, request.secrets)
+
+    def asked(self, request: ApprovalRequest, at: datetime, call: Mapping[str, Any], *, short: str = "") -> EventDraft:
+        """`call` is what `call_of` returned."""
         if not self.is_kept:
             return self.about(request, "asked", at)
         body: dict[str, Any] = {
@@ -78,7 +85,7 @@ class Journal:
         }
         if request.call is not None:
             body |= {
-                **self._call(request.call, request.secrets),
+                **call,
                 "call": request.call.key,
                 "schema": request.call.schema_hash,
             }
@@ -170,7 +177,9 @@ class Journal:
 
         Mask brackets in them are escaped, so that only a mask looks like one.
         """
-        return _bounded(redact(_without_brackets(args), secrets=(*self.secrets, *secrets)).args)
+        read = _beginnings(args)
+        redactor = Redactor((*self.secrets, *secrets), avoid=read)
+        return _bounded(redactor.mapping(read), args, redactor)
 
     def _verdict(self, verdict: Verdict | None, secrets: Sequence[str] = ()) -> dict[str, Any]:
         if verdict is None:
@@ -211,29 +220,39 @@ def _actor(by: Actor) -> dict[str, Any]:
     return body
 
 
-_BRACKETS = {ord(bracket): visible(bracket) for bracket in (OPEN, CLOSE)}
+_OPEN, _CLOSE = visible(OPEN), visible(CLOSE)
 
 
-def _without_brackets(value: Any) -> Any:
+def _beginnings(value: Any) -> Any:
+    """As much of each text as must be read to mask what is kept of it, without brackets of masks."""
     if isinstance(value, str):
-        return value.translate(_BRACKETS) if not value.isascii() else value
+        return _without_brackets(read_ahead(value, LONGEST))
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value).items()
-        return {_without_brackets(name): _without_brackets(item) for name, item in items}
+        return {_without_brackets(name): _beginnings(item) for name, item in items}
     if isinstance(value, list | tuple):
-        return [_without_brackets(item) for item in cast("Sequence[Any]", value)]
+        return [_beginnings(item) for item in cast("Sequence[Any]", value)]
     return value
 
 
-def _bounded(value: Any) -> Any:
+def _without_brackets(text: str) -> str:
+    if CLOSE not in text and OPEN not in text:
+        return text
+    return _CLOSE.join(part.replace(OPEN, _OPEN) for part in text.split(CLOSE))
+
+
+def _bounded(value: Any, whole: Any, redactor: Redactor) -> Any:
+    """The beginnings of masked texts. `whole` is the value before it was masked."""
     if isinstance(value, str):
-        return value if len(value) <= LONGEST else f"{value[:LONGEST]}… ({len(value):,} characters)"
+        size = len(whole) if isinstance(whole, str) else len(value)
+        is_read = not isinstance(whole, str) or read_ahead(whole, LONGEST) is whole or value.endswith(CLOSE)
+        if len(value) <= LONGEST and is_read:
+            return value
+        return f"{without_half_a_mask(value[:LONGEST], redactor.stem)}… ({size:,} characters)"
     if isinstance(value, Mapping):
-        return {name: _bounded(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        pairs = zip(cast("Mapping[str, Any]", value).items(), whole.values(), strict=False)
+        return {name: _bounded(item, then, redactor) for (name, item), then in pairs}
     if isinstance(value, list | tuple):
-        return [_bounded(item) for item in _items(value)]  # pyright: ignore[reportUnknownArgumentType]
-    return value
-
-
-def _items(value: Iterable[Any]) -> Iterable[Any]:
+        pairs = zip(cast("Sequence[Any]", value), whole, strict=False)
+        return [_bounded(item, then, redactor) for item, then in pairs]
     return value

@@ -13,7 +13,7 @@ from signoff.broker.wall_clock import AgreedClock, SystemClock
 from signoff.broker.weak_callback import register_weakly
 from signoff.core.run import Process
 from signoff.ports import Clock, Store, Transaction
-from signoff.processes import BEAT, notice_fork, renew_after_fork, seen, this_process
+from signoff.processes import BEAT, seen, this_process
 
 T = TypeVar("T")
 
@@ -40,10 +40,13 @@ class Ledger:
             self.channels, self.in_hand = self._owner.channels, self._owner.in_hand
         elif store.is_durable:
             register_weakly(partial(store.remind, BEAT.total_seconds()), self.beat)
-        renew_after_fork(self)
 
     def now(self) -> datetime:
         return self.clock.now()
+
+    def set_forward(self, since: datetime) -> timedelta:
+        """By how much the clock was set forward in this process after a moment. A server's clock counts as right."""
+        return self.clock.set_forward(since) if isinstance(self.clock, SystemClock) else timedelta(0)
 
     def lend(self) -> SharedStore:
         """Return the store for another broker in this process."""
@@ -67,16 +70,8 @@ class Ledger:
 
     @property
     def process(self) -> Process:
-        """This process, also after a fork."""
-        notice_fork()
+        """This process."""
         return self._process if self._owner is None else self._owner.process
-
-    def renew(self) -> None:
-        """In a forked process, which is another one and holds nothing yet."""
-        self._process = this_process(new_id(), self.clock.now())
-        self._beaten, self._is_enlisted = None, False
-        self.channels.clear()  # in place: brokers that share the store have the same
-        self.in_hand.clear()
 
     def enlist(self, tx: Transaction, now: datetime) -> None:
         """Store a heartbeat of this process, so that others can tell whether its claims and runs are alive."""

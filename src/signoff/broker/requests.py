@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from signoff.broker.ids import new_id
 from signoff.broker.journal import Journal
@@ -31,6 +32,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import NO_ANSWERS
 from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import AlreadySettled, RequestError, StoreDamaged, UnknownRequest
+from signoff.large_work import done
 from signoff.ports import Transaction
 
 PREVIEW = 500
@@ -82,9 +84,17 @@ def put(tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) 
     return changed
 
 
-def vote(tx: Transaction, journal: Journal, request: ApprovalRequest, event: Voted, now: datetime) -> ApprovalRequest:
-    """Advance the request by an answer, and store it. From then on its title names the call as it runs."""
-    voted = advance(request, event, now)
+def vote(
+    tx: Transaction, journal: Journal, request: ApprovalRequest, event: Voted, now: datetime, deadline: datetime | None
+) -> ApprovalRequest:
+    """Advance the request by an answer, and store it. From then on its title names the call as it runs.
+
+    `deadline` is when its deadline passes, where the clock was set.
+    """
+    if deadline == request.deadline:
+        voted = advance(request, event, now)
+    else:
+        voted = advance(request.changed_to(deadline=deadline), event, now).changed_to(deadline=request.deadline)
     if voted.state is State.APPROVED and voted.other_args is not None:
         voted = voted.changed_to(title=safe_summary(voted, secrets=journal.secrets))
     tx.requests.put(voted)
@@ -101,7 +111,28 @@ def settle(tx: Transaction, journal: Journal, request: ApprovalRequest, event: E
 # --- asking ---
 
 
-def opened(journal: Journal, request: ApprovalRequest, now: datetime) -> ApprovalRequest:
+class Written(NamedTuple):
+    """What is written about a call that is asked about."""
+
+    title: str
+    call: Mapping[str, Any]
+    """What the audit log keeps of it."""
+
+
+async def written(journal: Journal, request: ApprovalRequest) -> Written:
+    """Return what is written about the call of a request.
+
+    For a large call this takes long. In a transaction nobody else could write meanwhile.
+    """
+
+    def work() -> Written:
+        title = request.title or safe_summary(request, secrets=journal.secrets)
+        return Written(title, journal.call_of(request))
+
+    return await done(f"writing down a call of {request.tool_name}", request.args, work)
+
+
+def opened(request: ApprovalRequest, now: datetime, title: str) -> ApprovalRequest:
     """Return a new request with an id, the time, the deadline of its rule if it has one, and a title."""
     requirement = request.requirement
     deadline = now + requirement.timeout if requirement.timeout is not None else None
@@ -110,7 +141,7 @@ def opened(journal: Journal, request: ApprovalRequest, now: datetime) -> Approva
         opened_at=now,
         deadline=deadline,
         remind_at=remind_at(requirement, deadline),
-        title=request.title or safe_summary(request, secrets=journal.secrets),
+        title=title,
     )
 
 
@@ -125,12 +156,14 @@ def ask(
     journal: Journal,
     request: ApprovalRequest,
     now: datetime,
+    call: Mapping[str, Any],
     places: Mapping[str, str] = NOWHERE,
     *,
     short: str = "",
 ) -> ApprovalRequest:
     """Store a request, unless one about the same call exists that was not withdrawn: then return that one.
 
+    `call` is what `written` returned of it.
     `places` say where it is shown, by channel. They are stored with it, for the next process that runs the channel.
     `short` is for the audit log: why too few people may approve it.
     """
@@ -144,7 +177,7 @@ def ask(
     for channel, place in places.items():
         subject = Subject(SubjectKind.REQUEST, request.id)
         tx.deliveries.put(Delivery(channel=channel, subject=subject, trail=trail_of(request), place=place))
-    tx.record.append([journal.asked(request, now, short)])
+    tx.record.append([journal.asked(request, now, call, short=short)])
     return request
 
 

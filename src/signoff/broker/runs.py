@@ -27,7 +27,7 @@ from signoff.core.run import FORMAT, RunState, SavedRun, Segment
 from signoff.core.visible_text import quoted
 from signoff.errors import RunError, RunOver, RunTaken, SignoffError, Stale, StoreUnavailable, UnknownRun
 from signoff.ports import Transaction
-from signoff.processes import is_alive, notice_fork
+from signoff.processes import is_alive
 
 LONGEST_DETAIL = 200
 
@@ -65,7 +65,6 @@ class BrokerRuns:
             self.let_go(run_id)
 
     def _hold(self, run_id: str, attempt: object) -> None:
-        notice_fork()
         if self._ledger.in_hand.setdefault(run_id, attempt) is not attempt:
             raise RunTaken(f"run {run_id} is already being executed by this process")
 
@@ -380,7 +379,8 @@ def _begin(tx: Transaction, ledger: Ledger, run: SavedRun, now: datetime, holder
     begun = run.changed(started_at=now, changed_at=now, holder=holder)
     tx.runs.add(begun)
     ledger.enlist(tx, now)
-    tx.record.append([ledger.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester)])
+    named = {} if run.agent or not run.name else {"name": run.name}
+    tx.record.append([ledger.journal.run(begun, "run started", now, agent=run.agent, requester=run.requester, **named)])
     return begun
 
 

@@ -104,7 +104,7 @@ class Copies:
     def keep(self, made: Signed) -> None:
         with self._lock:
             self._newest[made.names] = made.checkpoint
-            if self._timer is None or not self._timer.is_alive():  # a forked process has none of its parent's threads
+            if self._timer is None:
                 self._timer = threading.Timer(WITHIN, self.write)
                 self._timer.name, self._timer.daemon = "signoff copies", True
                 self._timer.start()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 
 from signoff.ports import Clock, Store
+from signoff.processes import steady_seconds
 
 LONGEST = 60.0
 """Seconds until a sleeper reads the clock again: it may have been set in the meantime."""
+
+LEAST_JUMP = timedelta(seconds=1)
+"""A clock that is set forward by less between two looks at it is corrected, and not set."""
 
 
 async def pause_for(clock: Clock, span: timedelta) -> None:
@@ -21,8 +27,30 @@ async def pause_for(clock: Clock, span: timedelta) -> None:
 class SystemClock:
     """Real time, in UTC."""
 
+    def __init__(
+        self, wall: Callable[[], datetime] = lambda: datetime.now(UTC), steady: Callable[[], float] = steady_seconds
+    ) -> None:
+        """`steady`: seconds that no change of the wall clock moves, and that pass while the machine is suspended."""
+        self._wall = wall
+        self._steady = steady
+        self._ahead: float | None = None
+        """Seconds from the steady clock to the wall clock."""
+        self._jumps: list[tuple[datetime, timedelta]] = []
+        """When the wall clock was set forward, by what it said until then, and by how much."""
+        self._lock = Lock()
+
     def now(self) -> datetime:
-        return datetime.now(UTC)
+        with self._lock:
+            now = self._wall()
+            before, self._ahead = self._ahead, now.timestamp() - self._steady()
+            if before is not None and (jump := timedelta(seconds=self._ahead - before)) >= LEAST_JUMP:
+                self._jumps.append((now - jump, jump))
+            return now
+
+    def set_forward(self, since: datetime) -> timedelta:
+        """By how much the wall clock was set forward after a moment, as far as this process has seen it."""
+        self.now()
+        return sum((jump for before, jump in self._jumps if since <= before), timedelta(0))
 
     async def sleep_until(self, moment: datetime) -> None:
         import asyncio

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from signoff.broker.weak_callback import register_weakly
 from signoff.core.halt import halt_in
 from signoff.ports import Store, Transaction
-from signoff.processes import renew_after_fork
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,12 +45,6 @@ class Watch:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.renew()
-        renew_after_fork(self)
-
-    def renew(self) -> None:
-        """Begin with nobody who listens. A forked process does not hear what its parent listens to."""
-        _listening.discard(self)
         self._lock = threading.Lock()
         self._ears: dict[asyncio.AbstractEventLoop, _Ear] = {}
         self._stop: Callable[[], None] | None = None
@@ -135,14 +128,18 @@ class Watch:
         with self._lock:
             self._is_behind = True
             for ear in self._ears.values():
-                if ear.loop.is_closed() or ear.is_called:
-                    continue
-                if ear.signals:
-                    ear.is_called = True
-                    ear.loop.call_soon_threadsafe(self._start_look, ear)
-                elif not ear.is_called_idly:
-                    ear.is_called_idly = True
-                    ear.loop.call_soon_threadsafe(ear.loop.call_later, NOT_URGENT, self._start_look, ear)
+                with suppress(NotImplementedError):  # the loop of a workflow, where nobody waits for others
+                    self._call(ear)
+
+    def _call(self, ear: _Ear) -> None:
+        if ear.loop.is_closed() or ear.is_called:
+            return
+        if ear.signals:
+            ear.is_called = True
+            ear.loop.call_soon_threadsafe(self._start_look, ear)
+        elif not ear.is_called_idly:
+            ear.is_called_idly = True
+            ear.loop.call_soon_threadsafe(ear.loop.call_later, NOT_URGENT, self._start_look, ear)
 
     def _start_look(self, ear: _Ear) -> None:
         ear.is_called = ear.is_called_idly = False

@@ -113,12 +113,6 @@ class ChannelStatus:
     failing: Sequence[Delivery]
     """Deliveries that could not be shown there."""
 
-    @property
-    def backup(self) -> str:
-        """The backup channel of this one."""
-        names = (one.name for one in self.settings.channels.values() if one.backup_for == self.entry.name)
-        return next(names, "")
-
 
 async def _looked_at(broker: Broker, settings: Settings) -> list[ChannelStatus]:
     from signoff.delivery.delivery_status import running_channels, troubles_of
@@ -166,10 +160,6 @@ def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
         "the rule's, or none" if entry.timeout is None else f"the rule's, or {span(entry.timeout.total_seconds())}"
     )
     yield "timeout", timeout, False
-    if entry.backup_for:
-        yield "backup", f"for {safe(entry.backup_for)}", False
-    if seen.backup:
-        yield "backup", f"{safe(seen.backup)} is its backup", False
     if entry.variable:
         is_set = _has_secret(entry)
         yield "secret", f"{entry.variable} is {'set' if is_set else 'not set'}", not is_set
@@ -236,8 +226,6 @@ def _data(seen: ChannelStatus) -> Mapping[str, Any]:
         "workers": list(entry.workers),
         "wrong": _wrong_workers(seen) or None,
         "timeout": entry.timeout.total_seconds() if entry.timeout is not None else None,
-        "backup_for": entry.backup_for or None,
-        "backup": seen.backup or None,
         "secret": {"variable": entry.variable, "set": _has_secret(entry)} if entry.variable else None,
         "process": {"pid": seen.process.pid, "host": seen.process.host.partition("/")[0]} if seen.process else None,
         "down": {"problem": safe(down.problem), "since": iso(down.since), "next_at": iso(down.due)}

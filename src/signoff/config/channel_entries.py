@@ -19,7 +19,6 @@ from signoff.policy.format import (
     matching,
     names,
     read_duration,
-    text,
 )
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
@@ -54,8 +53,6 @@ class ChannelEntry:
     """Timeout of a request after it was shown there, if its rule sets none; None: no timeout."""
     notify: str = NOTIFIED[0]
     """Who is notified of a request there: one of `NOTIFIED`."""
-    backup_for: str = ""
-    """The channel that it replaces when that fails; empty: it is used from the start."""
     spot: ConfigValue
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """The position of each key."""
@@ -81,7 +78,6 @@ def read_channels(spot: ConfigValue) -> dict[str, ChannelEntry]:
     found = spot.entries(what="a mapping of names to channels") if spot.value is not None else {}
     entries = {name: _entry(name, one) for name, one in found.items()}
     _check_places(entries)
-    _check_backups(entries)
     return entries
 
 
@@ -151,30 +147,6 @@ def _check_places(entries: Mapping[str, ChannelEntry]) -> None:
             )
 
 
-def _check_backups(entries: Mapping[str, ChannelEntry]) -> None:
-    taken: dict[str, str] = {}
-    for name, entry in entries.items():
-        main = entry.backup_for
-        if not main:
-            continue
-        spot = entry.spots["backup_for"]
-        if main == name:
-            raise spot.wrong("a channel cannot be its own backup", "name another one, or leave it out")
-        if main not in entries:
-            raise spot.wrong(f"there is no channel {shown(main)}", did_you_mean(main, {*entries} - {name}))
-        if main in taken:
-            fix = f"it can take over from that one: backup_for: {taken[main]}"
-            raise spot.wrong(f"{shown(main)} has a backup already: {shown(taken[main])}", fix)
-        taken[main] = name
-    for name, entry in entries.items():
-        line = [name]
-        while main := entries[line[-1]].backup_for:
-            line.append(main)
-            if main == name:
-                what = f"these backups form a cycle: {' > '.join(line)}"
-                raise entry.spots["backup_for"].wrong(what, "one of them has to be asked first: leave it out there")
-
-
 _DISCORD = MappingFormat(
     {
         "use": choice(TIMEOUTS).about("The kind of channel. Default: the name of the entry."),
@@ -196,12 +168,11 @@ _DISCORD = MappingFormat(
         "notify": choice(NOTIFIED)
         .by(_read_notify)
         .about("Who is mentioned in a request. Default: approvers, the people who may answer it."),
-        "backup_for": text("the name of a channel").about("The channel that this one replaces when it fails."),
     }
 )
 KINDS: Mapping[str, MappingFormat] = {
     "discord": _DISCORD,
-    "terminal": MappingFormat({key: _DISCORD.keys[key] for key in ("use", "timeout", "backup_for")}),
+    "terminal": MappingFormat({key: _DISCORD.keys[key] for key in ("use", "timeout")}),
 }
 """The keys of each kind of channel."""
 _CHANNEL = Format(

@@ -23,7 +23,7 @@ class DeliveryState(StrEnum):
     """It has not been shown yet."""
     SHOWN = "shown"
     FAILED = "failed"
-    """The channel gave up. `instead` names the channel that took over."""
+    """The channel gave up: the result of a run could not be shown for a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,5 @@ class Delivery:
     """Retry time (backoff): not to be attempted before."""
     problem: str = ""
     """Why the last attempt failed, for people."""
-    instead: str = ""
-    """The channel that took over."""
     result: RunResult | None = None
     """The message about a run, which is stored nowhere else."""

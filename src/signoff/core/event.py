@@ -63,7 +63,3 @@ class RunMessage:
     """The tool's call, as a path from the outermost run; empty outside of any call."""
     text: str
     """Secrets are masked; hidden characters are not escaped."""
-
-
-Happened = CallStep
-"""Its name in 0.1."""

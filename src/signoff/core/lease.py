@@ -26,5 +26,4 @@ class Lease:
     channel: str
     process: str = ""
     """Id of the process; empty if the lease was released."""
-    backup_for: str = ""
     down: Outage | None = None

@@ -118,9 +118,6 @@ class RunResult:
 
 Notice: TypeAlias = Asked | Together | RunResult
 
-Said = RunResult
-"""Its name in 0.1."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reminder:

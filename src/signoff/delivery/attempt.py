@@ -120,7 +120,7 @@ class Attempts:
 
     async def _shown(self, active: ActiveChannel, attempt: Attempt, at: str, seen: int) -> None:
         clock = self._ledger.clock
-        down = active.worked(clock.now(), seen)
+        down = active.worked(seen)
 
         def work(tx: Transaction) -> None:
             if down is None:

@@ -81,7 +81,7 @@ async def running_channels(ledger: Ledger) -> Mapping[str, Lease]:
 
 
 async def troubles_of(ledger: Ledger, request_ids: Iterable[str]) -> Mapping[str, Sequence[Delivery]]:
-    """Return failed deliveries for each of these requests that has any: those due with a problem, or failed.
+    """Return failing deliveries for each of these requests that has any: those due with a problem.
 
     If a channel is down, its deliveries are included although nobody tried them.
     """
@@ -101,15 +101,9 @@ def _troubles(tx: Transaction, request: ApprovalRequest, down: Sequence[Lease]) 
     for lease in down:
         name = lease.channel
         known = there.get(name)
-        main = there.get(lease.backup_for)
-        took_over = main is not None and main.state is DeliveryState.FAILED and main.instead == name
-        if known is None and (not lease.backup_for or took_over):
+        if known is None:
             known = Delivery(channel=name, subject=subject, trail=trail_of(request))
-        if known is not None and known.state is DeliveryState.DUE and lease.down is not None:
+        if known.state is DeliveryState.DUE and lease.down is not None:
             said = lease.down
             there[name] = replace(known, problem=said.problem, since=known.since or said.since, due=said.due)
-    return [
-        one
-        for one in there.values()
-        if one.state is DeliveryState.FAILED or (one.state is DeliveryState.DUE and one.problem)
-    ]
+    return [one for one in there.values() if one.state is DeliveryState.DUE and one.problem]

@@ -19,7 +19,7 @@ def lease_of(tx: Transaction, channel: str) -> Lease:
     return tx.leases.get(channel) or Lease(channel=channel)
 
 
-def take_lease(tx: Transaction, ledger: Ledger, channel: str, backup_for: str, now: datetime) -> Lease:
+def take_lease(tx: Transaction, ledger: Ledger, channel: str, now: datetime) -> Lease:
     """Take the lease of a channel for this process. Raises `WrongUse`, naming the process, if a live one has it."""
     lease = lease_of(tx, channel)
     if lease.process not in ("", ledger.process.id) and is_alive(process := tx.processes.get(lease.process), now):
@@ -27,7 +27,7 @@ def take_lease(tx: Transaction, ledger: Ledger, channel: str, backup_for: str, n
         raise WrongUse(
             f"channel {channel!r} is run by {where}; two processes would show everything twice: stop that one first"
         )
-    taken = replace(lease, process=ledger.process.id, backup_for=backup_for)
+    taken = replace(lease, process=ledger.process.id)
     tx.leases.put(taken)
     ledger.enlist(tx, now)
     return taken

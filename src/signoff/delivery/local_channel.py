@@ -23,6 +23,7 @@ from signoff.errors import ChannelFailed
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.core.decision import ApprovalDecision
+    from signoff.core.people import Actor
     from signoff.ports import Channel
 
 
@@ -36,9 +37,11 @@ class Attended:
     ```
     """
 
-    def __init__(self, broker: Broker, channel: Channel, take: Take) -> None:
+    def __init__(self, broker: Broker, channel: Channel, take: Take, *, to: Actor | None = None) -> None:
+        """`to` is the person there, if it is one: each request says why their approval would not count."""
         self._broker = broker
         self._channel = channel
+        self._to = to
         self._inbox = _AttendedInbox(broker, channel.name, take, self)
         self.asked: dict[str, ApprovalRequest] = {}
         """Requests that wait for an answer from this channel."""
@@ -143,7 +146,7 @@ class Attended:
 
     async def _show(self, request: ApprovalRequest) -> None:
         try:
-            await self._channel.show(Asked(request=await self._broker.shown(request)))
+            await self._channel.show(Asked(request=await self._broker.shown(request, self._to)))
         except ChannelFailed as failure:
             self.asked.pop(request.id, None)
             if failure.whole:

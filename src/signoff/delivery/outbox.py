@@ -23,8 +23,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery.batches import Batches, all_shown
 from signoff.delivery.leases import LONGEST_PROBLEM, check_lease
-from signoff.delivery.results import put_result
-from signoff.delivery.routes import PATIENCE, ActiveChannel, retry_pause
+from signoff.delivery.routes import ActiveChannel, retry_pause
 from signoff.errors import ChannelFailed, StoreDamaged
 from signoff.ports import Transaction
 
@@ -38,7 +37,6 @@ If more has passed, the timeout starts when it is recorded.
 """
 LAST = 5
 """How many deliveries of a trail are read first to find the newest place."""
-_HANDED_OVER = frozenset({SubjectKind.REQUEST, SubjectKind.RESULT, SubjectKind.MESSAGE})
 
 
 class Want(Enum):
@@ -63,17 +61,16 @@ def wanted(delivery: Delivery | None, version: int, *, waits: bool, is_settled: 
         if delivery.shown != version:
             return Want.UPDATE
     elif waits:
-        return Want.SHOW if delivery.state is DeliveryState.DUE else Want.NOTHING
+        return Want.SHOW
     elif is_settled and delivery.may_stand:
         return Want.UPDATE
     return Want.RETIRE if is_over else Want.NOTHING
 
 
-def wanted_of_request(delivery: Delivery | None, request: ApprovalRequest, *, eligible: bool) -> Want:
-    """Return what to do about one request. `eligible`: whether this channel is one that shows it first."""
-    waits = request.state in OPEN and (eligible or delivery is not None)
-    is_over = request.state in FINAL
-    return wanted(delivery, request.version, waits=waits, is_settled=request.state not in OPEN, is_over=is_over)
+def wanted_of_request(delivery: Delivery | None, request: ApprovalRequest) -> Want:
+    """Return what to do about one request."""
+    waits = request.state in OPEN
+    return wanted(delivery, request.version, waits=waits, is_settled=not waits, is_over=request.state in FINAL)
 
 
 def wanted_of_batch(delivery: Delivery | None, requests: Sequence[ApprovalRequest], *, are_shown: bool) -> Want:
@@ -86,11 +83,6 @@ def wanted_of_batch(delivery: Delivery | None, requests: Sequence[ApprovalReques
 def wanted_of_reminder(delivery: Delivery | None) -> Want:
     """Return what to do about a due reminder for a request that is shown."""
     return Want.SHOW if delivery is None or (delivery.live and delivery.state is DeliveryState.DUE) else Want.NOTHING
-
-
-def may_be_handed_over(subject: Subject) -> bool:
-    """Whether a backup channel takes it over if the main channel fails. Reminders and batches stay with their cards."""
-    return subject.kind in _HANDED_OVER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +121,7 @@ class NotShown(NamedTuple):
     holds: bool = False
     """Whether later notices of its trail must wait for it."""
     given_up: bool = False
-    """Whether it is never retried, though no other channel shows it."""
+    """Whether it is never retried."""
 
 
 class Outbox:
@@ -187,8 +179,7 @@ class Outbox:
                 are_shown = all_shown(members, {one: tx.deliveries.get(active.name, _card(one)) for one in ids})
                 notice, want = Together(requests=members), wanted_of_batch(known, members, are_shown=are_shown)
             else:
-                main = tx.deliveries.get(active.route.backup_for, subject) if active.route.backup_for else None
-                want = wanted_of_request(known, request, eligible=is_eligible(active, main))
+                want = wanted_of_request(known, request)
                 notice = Asked(request=with_comments(tx, request), number=ids.index(request.id) + 1, of=len(ids))
         return (notice, want) if want in (Want.SHOW, Want.UPDATE) else (None, want)
 
@@ -215,7 +206,7 @@ class Outbox:
         if not attempt.is_first and known.shown == NEVER:  # it was removed meanwhile
             tx.deliveries.put(replace(known, place=place))
             return
-        done = replace(known, state=DeliveryState.SHOWN, place=place, shown=version, live=notice.is_live, instead="")
+        done = replace(known, state=DeliveryState.SHOWN, place=place, shown=version, live=notice.is_live)
         done = replace(done, may_stand=False, hopeless=False, attempts=0, since=None, due=None, problem="")
         if isinstance(notice, RunResult) and known.result != notice:  # there is a different result to show by now
             done = replace(known, place=place)
@@ -267,32 +258,9 @@ class Outbox:
                 row = replace(row, due=now + min(longer, RARELY))
             tx.deliveries.put(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
             return NotShown()
-        if active.backup and may_be_handed_over(notice.key) and (over or _fails_since(row, now) >= PATIENCE):
-            self._hand_over(tx, active, row)
-            return NotShown()
         given_up = isinstance(notice, RunResult) and _is_left(row, now)
         tx.deliveries.put(replace(row, state=DeliveryState.FAILED, live=False) if given_up else row)
         return NotShown(holds=failure.again and not isinstance(notice, Reminder), given_up=given_up)
-
-    def give_up(self, tx: Transaction, active: ActiveChannel, subject: Subject, now: datetime) -> bool:
-        """Hand over to the backup what this channel has failed to show for too long. Returns whether it was needed."""
-        check_lease(tx, self._ledger, active.name)
-        known = tx.deliveries.get(active.name, subject)
-        notice, want = self._notice(tx, active, subject, known)
-        if notice is None or want is not Want.SHOW or not may_be_handed_over(subject):
-            return False
-        row = known or _fresh(active.name, notice)
-        if active.down is not None:
-            problem = self._ledger.journal.text(active.down.problem, longest=LONGEST_PROBLEM)
-            row = replace(row, since=row.since or active.down.since, problem=problem)
-        self._hand_over(tx, active, row)
-        return True
-
-    def _hand_over(self, tx: Transaction, active: ActiveChannel, row: Delivery) -> None:
-        live = row.live and row.result is None
-        tx.deliveries.put(replace(row, state=DeliveryState.FAILED, instead=active.backup, due=None, live=live))
-        if row.result is not None:
-            put_result(tx, active.backup, row.result)
 
     def retire(self, tx: Transaction, channel: str, subject: Subject) -> None:
         """Mark a delivery as finished: nothing more will be shown about it."""
@@ -300,20 +268,9 @@ class Outbox:
             tx.deliveries.put(replace(known, live=False))
 
 
-def _fails_since(row: Delivery, now: datetime) -> timedelta:
-    return now - row.since if row.since is not None else timedelta()
-
-
 def _is_left(row: Delivery, now: datetime) -> bool:
     """Whether it failed for so long that it is left as it is: nobody waits for it."""
-    return _fails_since(row, now) >= TRY_CLOSING_FOR
-
-
-def is_eligible(active: ActiveChannel, main: Delivery | None) -> bool:
-    """Whether a channel is one that shows a request first: it is no backup, or it took this one over."""
-    if not active.route.backup_for:
-        return True
-    return main is not None and main.state is DeliveryState.FAILED and main.instead == active.name
+    return row.since is not None and now - row.since >= TRY_CLOSING_FOR
 
 
 def _fresh(channel: str, notice: Notice | Reminder) -> Delivery:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from signoff.broker.requests import readable
 from signoff.broker.unknown_outcomes import unknown_requests
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
-from signoff.core.lease import Outage
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import reminder_of, trail_of
 from signoff.core.request import ApprovalRequest, State
@@ -22,13 +21,11 @@ from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery.batches import Batches
 from signoff.delivery.outbox import (
     Want,
-    is_eligible,
-    may_be_handed_over,
     wanted_of_batch,
     wanted_of_reminder,
     wanted_of_request,
 )
-from signoff.delivery.routes import PATIENCE, ActiveChannel
+from signoff.delivery.routes import ActiveChannel
 from signoff.ports import Transaction
 
 AT_ONCE = 5
@@ -63,8 +60,6 @@ class DeliveryPlan:
 
     work: dict[tuple[str, str], list[Subject]] = field(default_factory=dict[tuple[str, str], list[Subject]])
     """Subjects by channel and trail, in order."""
-    given_up: list[NoLongerShown] = field(default_factory=list[NoLongerShown])
-    """What a backup must show instead."""
     retired: list[NoLongerShown] = field(default_factory=list[NoLongerShown])
     """Deliveries that are finished."""
     moment: datetime | None = None
@@ -83,7 +78,6 @@ class Planner:
     def __init__(self, channels: Mapping[str, ActiveChannel], batches: Batches) -> None:
         self._channels = channels
         self._batches = batches
-        self._names = {name for active in channels.values() for name in (active.name, active.route.backup_for) if name}
         self._requests: dict[str, dict[str, ApprovalRequest]] = {}
         """By trail: requests that are open or have live deliveries."""
         self._rows: dict[str, dict[str, Rows]] = {}
@@ -126,7 +120,7 @@ class Planner:
     def _read_all(self, tx: Transaction) -> set[str]:
         self._requests, self._rows, self._jobs = {}, {}, {name: {} for name in self._channels}
         self._batches.forget_all()
-        for name in self._names:
+        for name in self._channels:
             for one in tx.deliveries.find(channel=name, live=True):
                 rows = self._rows.setdefault(one.trail, {}).setdefault(name, {})
                 rows[one.subject] = one
@@ -145,7 +139,7 @@ class Planner:
                 known[request_id] = request
                 trails.add(trail)
         for trail in trails:
-            found = {name: tx.deliveries.find(channel=name, trail=trail, live=True) for name in self._names}
+            found = {name: tx.deliveries.find(channel=name, trail=trail, live=True) for name in self._channels}
             self._rows[trail] = {name: {one.subject: one for one in rows} for name, rows in found.items() if rows}
 
     def _sort_out(self, tx: Transaction, trail: str) -> None:
@@ -171,14 +165,14 @@ class Planner:
         self, tx: Transaction, active: ActiveChannel, requests: Iterable[ApprovalRequest], rows: Mapping[str, Rows]
     ) -> Iterator[PlannedDelivery]:
         """Yield what may have to be done in a channel for one trail."""
-        there, main = rows.get(active.name, {}), rows.get(active.route.backup_for, {})
+        there = rows.get(active.name, {})
         batches: dict[tuple[str, ...], ApprovalRequest] = {}
         coming: set[str] = set()
         reminders: set[Subject] = set()
         for request in requests:
             card = Subject(SubjectKind.REQUEST, request.id)
             row = there.get(card)
-            want = wanted_of_request(row, request, eligible=is_eligible(active, main.get(card)))
+            want = wanted_of_request(row, request)
             ids = self._batches.of(tx, request)
             if want is Want.SHOW:
                 coming.add(request.id)
@@ -227,39 +221,9 @@ class Planner:
                     plan.work[active.name, trail] = [probe[0].subject]
                     can_try = False
                     continue
-            if active.backup and active.was_tried:
-                shows = _without_given_up(plan, active, down, trail, shows, now)
             ready = [*updates, *_rested(plan, shows, now, in_order=True)]
             if ready and can_try and down is None:
                 plan.work[active.name, trail] = [job.subject for job in ready[:AT_ONCE]]
-
-
-def _without_given_up(
-    plan: DeliveryPlan,
-    active: ActiveChannel,
-    down: Outage | None,
-    trail: str,
-    jobs: Sequence[PlannedDelivery],
-    now: datetime,
-) -> list[PlannedDelivery]:
-    """Return what is still to be tried here. What has failed for too long is handed over to the backup."""
-    left: list[PlannedDelivery] = []
-    head = jobs[0].row.since if jobs and jobs[0].row is not None else None
-    if head is not None and active.worked_at is not None and active.worked_at >= head:
-        head = None  # the channel works, so what waits behind the first may succeed
-    for job in jobs:
-        own = job.row.since if job.row is not None else None
-        whole = down.since if down is not None else None
-        since = min((one for one in (own, head, whole) if one is not None), default=None)
-        hopeless = active.wrong is not None or (down is not None and down.hopeless)
-        if not may_be_handed_over(job.subject) or (since is None and not hopeless):
-            left.append(job)
-        elif hopeless or (since is not None and now - since >= PATIENCE):
-            plan.given_up.append(NoLongerShown(active.name, trail, job.subject))
-        else:
-            plan.not_before(since + PATIENCE if since is not None else None)
-            left.append(job)
-    return left
 
 
 def _rested(

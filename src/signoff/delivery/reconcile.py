@@ -178,23 +178,19 @@ class Reconciler:
             return min(plan.moment or self._sweeps_at, self._sweeps_at)
 
     async def _planned(self, now: datetime) -> DeliveryPlan:
-        """Return the plan, once handovers to backups and finished deliveries were written."""
+        """Return the plan, once finished deliveries were written."""
         while True:
             began = perf_counter()
             plan = await self._broker.store.read(lambda tx: self._planner.look(tx, now))
             self._takes = perf_counter() - began
-            if not plan.given_up and not plan.retired:
+            if not plan.retired:
                 return plan
 
-            def work(tx: Transaction, plan: DeliveryPlan = plan) -> int:
+            def work(tx: Transaction, plan: DeliveryPlan = plan) -> None:
                 for one in plan.retired:
                     self._outbox.retire(tx, one.channel, one.subject)
-                given_up = [(self._channels[one.channel], one.subject) for one in plan.given_up]
-                return sum(self._outbox.give_up(tx, active, subject, now) for active, subject in given_up)
 
-            done = await self._broker.store.write("give up", work, synced=False)
-            if not done and not plan.retired:
-                return plan
+            await self._broker.store.write("retire", work, synced=False)
 
     async def _tell_endings(self) -> None:
         over = [one for one in await self._broker.store.read(self._finished.look) if one not in self.in_hand]
@@ -211,7 +207,7 @@ class Reconciler:
 
         def work(tx: Transaction) -> None:
             for name, active in self._channels.items():
-                lease = take_lease(tx, broker.ledger, name, active.route.backup_for, now)
+                lease = take_lease(tx, broker.ledger, name, now)
                 # A channel that was down when the last process ended may still be, but can be tried at once.
                 active.down = None if lease.down is None else replace(lease.down, due=None)
 

@@ -54,7 +54,7 @@ def put_result(tx: Transaction, channel: str, result: RunResult) -> None:
     if known is None:
         tx.deliveries.put(Delivery(channel=channel, subject=result.key, trail=result.trail, result=result))
     elif known.result != result:
-        fresh = replace(known, result=result, state=DeliveryState.DUE, shown=NEVER, live=True, instead="")
+        fresh = replace(known, result=result, state=DeliveryState.DUE, shown=NEVER, live=True)
         tx.deliveries.put(replace(fresh, attempts=0, since=None, due=None, problem=""))
 
 
@@ -141,7 +141,6 @@ class FinishedRuns:
         shown = {one.channel for one in rows if one.shown != NEVER}
         subject = Subject(SubjectKind.RESULT, run.id)
         told = {one.channel for one in rows if one.subject == subject and is_of_the_end(one)}
-        # A backup that took over the result from its main channel is among `told`.
         return [name for name in self._channels if (name in shown or name in run.places) and name not in told]
 
     def _began_here(self, run: SavedRun) -> bool:

@@ -16,17 +16,13 @@ LONGEST_PAUSE = 60.0
 """Seconds between retries. Exponential backoff: each pause is twice the one before."""
 LONGEST_ASKED = 86_400.0
 """Upper limit in seconds for the pause that a service asks for."""
-PATIENCE = timedelta(minutes=2)
-"""How long a channel with a backup may fail before the backup takes over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A channel and how it is used: always, or as the backup of another."""
+    """A channel and how it is used."""
 
     channel: Channel
-    backup_for: str = ""
-    """Name of the channel that this one backs up; empty to show everything."""
     timeout: timedelta | None = None
     """Timeout after which requests shown there are denied, if neither the rule nor another channel sets one."""
 
@@ -40,20 +36,16 @@ class ActiveChannel:
     """A route in use, with its state."""
 
     route: Route
-    backup: str = ""
-    """Name of the channel that takes over."""
     is_open: bool = False
     opening: bool = False
     was_tried: bool = False
-    """Whether this process has tried to open it. What an earlier process recorded is no reason to give up."""
+    """Whether this process has tried to open it."""
     wrong: WrongUse | None = None
     """Why it can never be used."""
     down: Outage | None = None
     """Set while the whole channel is down."""
     failures: int = 0
     """Counts failures of the whole channel. An attempt that was in progress during one proves nothing new."""
-    worked_at: datetime | None = None
-    """When something was last shown."""
     busy: set[str] = field(default_factory=set[str])
     """Trails with an attempt in progress."""
 
@@ -85,9 +77,8 @@ class ActiveChannel:
             self.failures += 1
         return self.down
 
-    def worked(self, now: datetime, seen: int) -> Outage | None:
+    def worked(self, seen: int) -> Outage | None:
         """Record a success. Return what is still down: a success that began before the last failure proves nothing."""
-        self.worked_at = now
         if seen == self.failures:
             self.down = None
         return self.down
@@ -103,21 +94,10 @@ def retry_pause(failure: ChannelFailed, attempts: int) -> timedelta:
 
 
 def active_channels(routes: Sequence[Route]) -> dict[str, ActiveChannel]:
-    """Return the routes by name, each with its backup. Raises `WrongUse` if they do not fit together."""
+    """Return the routes by name. Raises `WrongUse` if two have the same."""
     active: dict[str, ActiveChannel] = {}
     for route in routes:
         if route.name in active:
             raise WrongUse(f"two channels are called {route.name!r}")
-        if route.backup_for == route.name:
-            raise WrongUse(f"channel {route.name!r} cannot be its own backup")
         active[route.name] = ActiveChannel(route)
-    for one in active.values():
-        main = active.get(one.route.backup_for)
-        if main is None:
-            continue
-        if main.backup:
-            raise WrongUse(f"channels {main.backup!r} and {one.name!r} are both backups for {main.name!r}: name one")
-        main.backup = one.name
-    if active and all(one.route.backup_for in active for one in active.values()):
-        raise WrongUse("every channel is the backup of another, so none would be used first")
     return active
