@@ -75,6 +75,15 @@ def test_a_pattern_stands_for_what_bash_finds(tree: Path, patterns: list[str]) -
         assert ours == theirs, pattern
 
 
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+def test_any_depth_is_looked_at_where_a_shell_does(tree: Path) -> None:
+    for pattern in ("**/a", "d/**/a", "***/a", "**/*", "**/dd/*", "link/**/b", "**/.hidden", "x/**", "**"):
+        command = ["zsh", "-f", "-c", f"print -rN -- {pattern}"]
+        done = subprocess.run(command, cwd=tree, capture_output=True, check=True)
+        theirs = {name.rstrip("/") for name in os.fsdecode(done.stdout).split("\0")[:-1]}
+        assert theirs <= set(expand(re.sub(r"\*+", lambda some: some[0][:2], pattern), str(tree), deep=True)), pattern
+
+
 def test_nothing_found_is_an_empty_list(tree: Path) -> None:
     assert expand("nothing*", str(tree)) == []
     assert expand("*", str(tree / "no such directory")) == []

@@ -24,7 +24,7 @@ from signoff import Signoff
 from signoff.errors import MissingExtra, SignoffError, WrongUse
 from signoff.testing import ScriptedApprover, ScriptedModel
 from signoff.toolsets.catalog import Catalog
-from signoff.workers.inspect import InspectedAgent, tools_of
+from signoff.workers.listing import tools_of
 from signoff.workers.project_workers import Workers
 
 __all__ = ["project"]
@@ -246,7 +246,7 @@ async def test_people_are_told_a_servers_name_and_not_what_is_wrapped_around_it(
     from pydantic_ai.capabilities import MCP
 
     agent = Agent("test", capabilities=[MCP("https://mcp.example/api")])
-    [(name, _)] = (await tools_of(InspectedAgent(agent=agent))).unknown
+    [(name, _)] = (await tools_of(agent, Signoff([]))).unknown
     assert "CapabilityOwned" not in name
     assert "mcp.example" in name or name.startswith("MCPToolset")
 

@@ -59,9 +59,9 @@ CASES = {
     "cd && pytest -q": "it changes into a directory that is only known when it runs",
     "cd -P sub && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
     "cd '' && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
-    'cd "$X" && pytest -q': "the command depends on a variable",
+    'cd "$X" && pytest -q': "it changes into a directory that is only known when it runs",
     "CDPATH=.. cd out && pytest -q": "the command",
-    "cd s* && pytest -q": "`cd s*` is a pattern that the shell may expand to several operands",
+    "cd s* && pytest -q": "`s*` may stand for",
     # places whose content is run
     "cd .git && pytest -q": "`pytest` runs in `.git` after a `cd`, and version control runs hooks",
     "cd node_modules/evil && npm run build": "`npm` runs in `node_modules/evil` after a `cd`, and programs load code",

@@ -81,8 +81,8 @@ def test_p1_p10_a_package_is_found_by_its_entry_point_once_it_is_allowed(shop: P
     found = {one["name"]: one for one in json.loads(done.stdout)["toolsets"]}
     assert found["orders"]["origin"] == "signoff.yaml:2, use: orders_db"
     assert found["orders_db"]["origin"] == "package orders-db 1.0.0, orders_db:toolset"
-    assert [(one["name"], one["effect"]) for one in found["orders"]["tools"]] == [("run_sql", "conditional")]
-    assert [(one["name"], one["effect"]) for one in found["reports"]["tools"]] == [("reports_run_sql", "conditional")]
+    assert [(one["tool"], one["effect"]) for one in found["orders"]["tools"]] == [("run_sql", "allow")]
+    assert [(one["tool"], one["effect"]) for one in found["reports"]["tools"]] == [("reports_run_sql", "allow")]
     text = (shop / "signoff.yaml").read_text()
     (shop / "signoff.yaml").write_text(text.replace('allow: ["orders_db"]', 'allow: ["other"]'))
     done = signoff("toolsets", cwd=shop, PYTHONPATH=str(installed))

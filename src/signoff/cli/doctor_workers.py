@@ -22,25 +22,31 @@ from signoff.policy.phrases import listed, shown
 
 if TYPE_CHECKING:
     from signoff.cli.doctor_store import StoreFacts
+    from signoff.core.verdict import Verdict
     from signoff.workers.agents import AgentFacts
-    from signoff.workers.survey import WorkerSurvey
+    from signoff.workers.listing import ListedTool, ToolListing
 
 
 def worker_findings(
-    files: Files, broken: Mapping[str, SignoffError], survey: WorkerSurvey | None, kept: StoreFacts, *, whole: bool
+    files: Files,
+    broken: Mapping[str, SignoffError],
+    listings: Mapping[str, ToolListing],
+    kept: StoreFacts,
+    *,
+    whole: bool,
 ) -> Iterator[Finding]:
     """What cannot be built, and what the rest may do. `whole`: whether all workers were inspected."""
     yield from _broken_workers(broken)
     yield from _broken_toolsets(files)
     yield from _broken_channels(files)
-    if survey is None:
+    if not (listings or broken):
         return
-    yield from unlisted_findings(survey)
-    yield from _models(files, [name for name in survey.built if name in files.workers])
-    yield from _own_rules(files, survey, kept)
-    yield from _programs(files, survey)
+    yield from unlisted_findings(listings)
+    yield from _models(files, [name for name in listings if name in files.workers])
+    yield from _own_rules(files, listings, kept)
+    yield from _programs(files, listings)
     if whole:
-        yield from _unknown_names(files, survey, broken)
+        yield from _unknown_names(files, listings, broken)
 
 
 def agent_findings(path: str, facts: AgentFacts) -> Iterator[Finding]:
@@ -94,11 +100,11 @@ def _broken_toolsets(files: Files) -> Iterator[Finding]:
             yield _told(WARNING, "broken-toolset", f"the toolset {name} cannot be built: ", error)
 
 
-def unlisted_findings(survey: WorkerSurvey) -> Iterator[Finding]:
+def unlisted_findings(listings: Mapping[str, ToolListing]) -> Iterator[Finding]:
     """Toolsets that failed to list their tools."""
-    from signoff.workers.inspect import NOT_STARTED, PER_RUN
+    from signoff.workers.listing import NOT_STARTED, PER_RUN
 
-    failed = {toolset: why for _, toolset, why in survey.unknown if why != NOT_STARTED}
+    failed = {toolset: why for one in listings.values() for toolset, why in one.unknown if why != NOT_STARTED}
     for toolset, why in failed.items():
         known = "not all known, so some are not checked" if why == PER_RUN else "unknown, so they are not checked"
         what = f"the tools of {shown(toolset)} are {known}: {why}"
@@ -129,11 +135,12 @@ def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
         yield Finding(severity=NOTE, check="model", what=what, fix=fix)
 
 
-def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator[Finding]:
+def _own_rules(files: Files, listings: Mapping[str, ToolListing], kept: StoreFacts) -> Iterator[Finding]:
     """Workers that can change the files that restrict them."""
+    from signoff.cli.loops import run
     from signoff.config import PROJECT_FILE, workers_directory
     from signoff.toolsets.catalog import Catalog
-    from signoff.workers.survey import way_to_change
+    from signoff.workers.changes import way_to_change
 
     directory, workers = files.settings.directory, workers_directory(files.settings)
     bound_by = {
@@ -143,30 +150,31 @@ def _own_rules(files: Files, survey: WorkerSurvey, kept: StoreFacts) -> Iterator
         **({kept.file: "the store of approvals"} if kept.file else {}),
         **{os.path.join(one, "new"): f"{os.path.relpath(one, directory)}/" for one in Catalog(files.settings).programs},
     }
-    seen: set[tuple[str, str]] = set()
-    for one in survey.tools:
-        key = (one.chain[-1], one.tool.name)
-        ways = {what: verdict for path, what in bound_by.items() if (verdict := way_to_change(one, path)) is not None}
-        if ways and key not in seen:
-            seen.add(key)
-            who, how = " > ".join(one.chain), shown(one.tool.name)
-            what = f"{who} can change its own restrictions without a question: {how} on {', '.join(ways)}"
-            rules = {rule.id: rule for rule in one.reach.lets}
-            places = {str(rules[rule].place): None for said in ways.values() for rule in said.rules if rule in rules}
+
+    async def tried() -> list[tuple[str, ListedTool, dict[str, Verdict | None]]]:
+        return [
+            (who, tool, {what: await way_to_change(tool, path) for path, what in bound_by.items()})
+            for who, tool in _tools(listings)
+        ]
+
+    for who, tool, ways in run(tried()):
+        if found := {what: verdict for what, verdict in ways.items() if verdict is not None}:
+            how = shown(tool.name)
+            what = f"{who} can change its own restrictions without a question: {how} on {', '.join(found)}"
+            decided = {rule for verdict in found.values() for rule in verdict.rules}
+            places = dict.fromkeys(str(rule.place) for rule in tool.lets if rule.id in decided)
             fix = "narrow that rule so that it excludes these files"
             yield Finding(severity=ERROR, check="own-rules", what=what, place=", ".join(places), fix=fix)
 
 
-def _programs(files: Files, survey: WorkerSurvey) -> Iterator[Finding]:
+def _programs(files: Files, listings: Mapping[str, ToolListing]) -> Iterator[Finding]:
     """Commands that run without a question and may change programs that the shell runs by name."""
-    from signoff.workers.survey import beyond_reading, unsealed
+    from signoff.workers.changes import beyond_reading, unsealed
 
-    seen: set[str] = set()
-    for one in survey.tools:
-        who, rules = " > ".join(one.chain), beyond_reading(one)
-        directories = [os.path.relpath(directory, files.settings.directory) for directory in unsealed(one.tool)]
-        if directories and rules and who not in seen:
-            seen.add(who)
+    for who, tool in _tools(listings):
+        rules = beyond_reading(tool)
+        directories = [os.path.relpath(directory, files.settings.directory) for directory in unsealed(tool)]
+        if directories and rules:
             what = (
                 f"commands that {who} may run without a question can change {listed(directories)}, "
                 "whose programs run by name"
@@ -179,11 +187,17 @@ def _programs(files: Files, survey: WorkerSurvey) -> Iterator[Finding]:
             yield Finding(severity=WARNING, check="programs", what=what, place=places, fix=fix)
 
 
-def _unknown_names(files: Files, survey: WorkerSurvey, broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
+def _tools(listings: Mapping[str, ToolListing]) -> Iterator[tuple[str, ListedTool]]:
+    return ((name, tool) for name, listing in listings.items() for tool in listing.tools)
+
+
+def _unknown_names(
+    files: Files, listings: Mapping[str, ToolListing], broken: Mapping[str, SignoffError]
+) -> Iterator[Finding]:
     from signoff.toolsets.catalog import Catalog
 
-    tools = [tool for found in survey.built.values() for tool in found.tools]
-    unlisted = {toolset for _, toolset, _ in survey.unknown}
+    tools = [tool for _, tool in _tools(listings)]
+    unlisted = {toolset for one in listings.values() for toolset, _ in one.unknown}
     used = {name for worker in files.workers.values() for name in worker.toolsets}
     settings = files.settings
     in_use = replace(settings, toolsets={name: one for name, one in settings.toolsets.items() if name in used})

@@ -1,8 +1,7 @@
-"""Inspect a project: its tools and toolsets, and what its workers can do without a question (`doctor`, `toolsets`)."""
+"""Inspect a project: its tools and toolsets, and what policy says to a call of each tool (`doctor`, `toolsets`)."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,29 +15,10 @@ if TYPE_CHECKING:
     from signoff.config import Settings, WorkerFile
     from signoff.core.grant import Grant
     from signoff.errors import SignoffError
-    from signoff.policy.reach import Reach
+    from signoff.policy.engine import Policy
     from signoff.policy.rule import Rule
-    from signoff.toolsets.catalog import BuiltToolset, Catalog
-    from signoff.workers.inspect import AgentParts, FoundTool
-    from signoff.workers.survey import Reachable, WorkerSurvey
-
-
-@dataclass(frozen=True, kw_only=True)
-class Loosening:
-    """Who can loosen a run beyond the policy."""
-
-    locked: str = ""
-    """Where the project file locks the policy; empty if it does not."""
-    own_gate: bool = False
-    """Whether an agent is inspected that has its own gate and takes no flags."""
-    has_project: bool = True
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        """The flags with which a run can be loosened."""
-        if self.locked or self.own_gate:
-            return ()
-        return ("--mode auto_approve", "--policy FILE") if self.has_project else ("--mode auto_approve",)
+    from signoff.toolsets.catalog import Catalog
+    from signoff.workers.listing import ListedTool, ToolListing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,21 +28,30 @@ class Inspection:
     settings: Settings
     environment: str
     """The rules added by the environment, in one line; empty if none."""
-    loosening: Loosening
-    workers: Mapping[str, WorkerFile]
+    locked: str
+    """Where the project file locks the policy; empty if it does not."""
     names: Sequence[str]
     """The workers that were inspected."""
-    survey: WorkerSurvey | None
-    """None if there is no worker."""
+    listings: Mapping[str, ToolListing]
+    """The tools of each worker that can be built."""
+    broken: Mapping[str, SignoffError]
+    """The other workers, each with the error that running it would raise."""
     store: StoreFacts
-    speaking: Sequence[Grant]
-    """Grants that can let calls run without a question."""
     findings: Sequence[Finding]
+    workers: Mapping[str, WorkerFile] = field(default_factory=dict[str, "WorkerFile"])
+    speaking: Sequence[Grant] = ()
+    """Grants that can let calls run without a question."""
+    hooked: Sequence[str] = ()
+    """The coding agents whose hook is installed here."""
+    own_gate: bool = False
+    """Whether an agent is inspected that has its own gate and takes no flags."""
 
     @property
-    def own_tools(self) -> list[Reachable]:
-        """The tools that workers have themselves, not through another worker."""
-        return [one for one in self.survey.tools if len(one.chain) == 1] if self.survey is not None else []
+    def loosening(self) -> tuple[str, ...]:
+        """The flags with which whoever starts a run can loosen it."""
+        if self.locked or self.own_gate:
+            return ()
+        return ("--mode auto_approve", "--policy FILE") if self.settings.file else ("--mode auto_approve",)
 
     def number(self, severity: Severity) -> int:
         return sum(one.severity is severity for one in self.findings)
@@ -72,29 +61,36 @@ class Inspection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsetFacts:
+class FoundToolset:
     """A toolset of the catalog."""
 
     name: str
     origin: str = ""
     used_by: tuple[str, ...] = ()
-    tools: tuple[tuple[FoundTool, Reach], ...] = ()
-    unknown: str = ""
-    """Why its tools are not all known."""
+    policy: Policy | None = None
+    """The rules of its entry."""
+    listing: ToolListing | None = None
+    """Its tools; None if it cannot be built."""
+    needs: str = ""
+    """The entry to write first, for a built-in that takes config."""
     error: str = ""
-    """Why it cannot be built."""
+    """Why it cannot be built otherwise."""
 
+    @property
+    def tools(self) -> Sequence[ListedTool]:
+        return self.listing.tools if self.listing is not None else ()
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsetDetails:
-    """A toolset of the catalog in detail."""
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """Rules of its entry, and rules that the toolset itself has."""
+        entry = (self.policy,) if self.policy is not None else ()
+        policies = {id(policy): policy for policy in (*entry, *(own for tool in self.tools for own in tool.own))}
+        return tuple(rule for policy in policies.values() for rule in policy.rules)
 
-    toolset: ToolsetFacts
-    config_schema: Mapping[str, Any]
-    rules: tuple[Rule, ...] = ()
-    """Rules of its entry, and rules that the toolset itself has."""
-    programs: tuple[str, ...] = ()
-    """The project directories from which a shell runs programs by name."""
+    @property
+    def programs(self) -> Sequence[str]:
+        """The directories from which a shell runs programs by name."""
+        return [one for tool in self.tools for one in getattr(tool.home[0], "programs", ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,91 +135,108 @@ def inspect_project(
     settings: Settings, only: Sequence[str], *, connect: bool, store: str | None, at: datetime
 ) -> Inspection:
     """Inspect the workers of a project, or those named, with rules, files and store."""
+    from signoff.cli.doctor_hooks import hooked_agents
     from signoff.cli.doctor_store import look_at_store, why_asleep
     from signoff.wiring import Caller
 
     workers, caller = worker_files(settings), Caller.here()
     files = Files(settings, workers.right, caller.layers(settings.directory))
     names = workers.named(only)
-    survey = survey_of(files, [name for name in names if name in workers.right], connect=connect) if names else None
-    if survey is not None:
-        survey.broken.update({name: workers.wrong[name] for name in names if name in workers.wrong})
+    listings, broken = listings_of(files, [name for name in names if name in workers.right], connect=connect)
+    broken |= {name: workers.wrong[name] for name in names if name in workers.wrong}
     kept = look_at_store(store, settings)
-    tools = known_tools(survey)
-    found = list(_findings(files, workers, survey, kept, at, whole=not only))
+    tools = known_tools(listings)
+    found = list(_findings(files, workers, listings, broken, kept, at, whole=not only))
     return Inspection(
         settings=settings,
         environment=caller.told,
-        loosening=_loosening(settings),
+        locked=_locked(settings),
         workers=workers.right,
         names=names,
-        survey=survey,
+        listings=listings,
+        broken=broken,
         store=kept,
         speaking=[one for one in kept.grants if one.approved and not why_asleep(one, tools, at, all_known=False)],
         findings=sorted(found, key=lambda one: list(Severity).index(one.severity)),
+        hooked=hooked_agents(settings),
     )
 
 
 def inspect_agent(path: str, settings: Settings, *, connect: bool, store: str | None) -> Inspection:
     """Inspect one agent in Python."""
-    import asyncio
-
     from signoff.cli.doctor_store import look_at_store
     from signoff.cli.doctor_workers import agent_findings, unlisted_findings
+    from signoff.cli.loops import run
     from signoff.wiring import Caller
     from signoff.workers.agents import look_at
 
     caller = Caller.here()
     layers = (*settings.layers, *caller.layers(settings.directory))
-    facts = asyncio.run(look_at(path, layers, connect=connect))
+    facts = run(look_at(path, layers, connect=connect))
+    listings = {path: facts.listing}
     return Inspection(
         settings=settings,
         environment=caller.told,
-        loosening=_loosening(settings, own_gate=facts.has_gate),
-        workers={},
+        locked=_locked(settings),
+        own_gate=facts.has_gate,
         names=[path],
-        survey=facts.survey,
+        listings=listings,
+        broken={},
         store=look_at_store(store, settings),
-        speaking=(),
-        findings=[*agent_findings(path, facts), *unlisted_findings(facts.survey)],
+        findings=[*agent_findings(path, facts), *unlisted_findings(listings)],
     )
 
 
-def survey_of(files: Files, names: Sequence[str], *, connect: bool) -> WorkerSurvey:
-    """Build every worker without its model, and find what it can do."""
-    import asyncio
-
-    from signoff.workers.inspect import InspectedAgent
+def listings_of(
+    files: Files, names: Sequence[str], *, connect: bool
+) -> tuple[dict[str, ToolListing], dict[str, SignoffError]]:
+    """Build each worker without its model, and list its tools; or say why it cannot be built."""
+    listings, broken = dict[str, "ToolListing"](), dict[str, "SignoffError"]()
+    if not names:
+        return listings, broken
+    from signoff.cli.loops import run
+    from signoff.errors import SignoffError
+    from signoff.workers.listing import tools_of
     from signoff.workers.project_workers import Workers
-    from signoff.workers.survey import survey
 
-    shop = Workers(files.settings, workers=files.workers, models=False)
+    shop = Workers(files.settings, workers=files.workers, caller=files.environment, models=False)
 
-    def build(name: str) -> InspectedAgent:
-        worker = shop.delegate(name)
-        return InspectedAgent(agent=worker.agent, native=worker.gate.native, secrets=tuple(worker.gate.secrets))
+    async def main() -> None:
+        for name in names:
+            try:
+                worker = shop.delegate(name)
+            except SignoffError as error:
+                broken[name] = error
+            else:
+                listings[name] = await tools_of(worker.agent, worker.gate, connect=connect)
 
-    layers = (*files.settings.layers, *files.environment)
-    return asyncio.run(survey(files.workers, layers, build, names=names, connect=connect))
+    run(main())
+    return listings, broken
 
 
-def known_tools(survey: WorkerSurvey | None) -> set[KnownTool]:
+def known_tools(listings: Mapping[str, ToolListing]) -> set[KnownTool]:
     """The tools of all workers, as grants identify them."""
     from signoff.cli.doctor_store import KnownTool
 
-    found = survey.built.values() if survey is not None else ()
-    return {KnownTool(tool.name, tool.toolset, tool.schema_hash) for one in found for tool in one.tools}
+    return {KnownTool(tool.name, tool.toolset, tool.schema_hash) for one in listings.values() for tool in one.tools}
 
 
-def _loosening(settings: Settings, *, own_gate: bool = False) -> Loosening:
+def _locked(settings: Settings) -> str:
     from signoff.wiring.project import lock_of
 
     place = lock_of(settings.file) if settings.file else None
-    return Loosening(locked=f"{place}" if place is not None else "", own_gate=own_gate, has_project=bool(settings.file))
+    return str(place) if place is not None else ""
 
 
 def _findings(
-    files: Files, workers: WorkerFiles, survey: WorkerSurvey | None, kept: StoreFacts, at: datetime, *, whole: bool
+    files: Files,
+    workers: WorkerFiles,
+    listings: Mapping[str, ToolListing],
+    broken: Mapping[str, SignoffError],
+    kept: StoreFacts,
+    at: datetime,
+    *,
+    whole: bool,
 ) -> Iterator[Finding]:
     from signoff.cli.doctor_files import file_findings
     from signoff.cli.doctor_findings import people_findings, rule_findings, toolset_findings
@@ -237,104 +250,50 @@ def _findings(
     yield from file_findings(files)
     yield from hook_findings(files.settings)
     yield from kept.findings
-    broken = {**workers.wrong, **(survey.broken if survey is not None else {})}
-    yield from worker_findings(files, broken, survey, kept, whole=whole)
-    all_known = survey is not None and whole and not survey.unknown and not broken
-    yield from grant_findings(kept.grants, known_tools(survey), at, all_known=all_known)
+    broken = {**workers.wrong, **broken}
+    yield from worker_findings(files, broken, listings, kept, whole=whole)
+    unlisted = any(one.unknown for one in listings.values())
+    all_known = bool(listings) and whole and not unlisted and not broken
+    yield from grant_findings(kept.grants, known_tools(listings), at, all_known=all_known)
 
 
 # --- toolsets ---
 
 
-def inspect_toolsets(settings: Settings, worker: str | None, *, connect: bool) -> list[ToolsetFacts]:
-    """The toolsets of a catalog, or those that a worker uses, then also under its own rules."""
-    import asyncio
+def inspect_toolsets(settings: Settings, *, connect: bool) -> list[FoundToolset]:
+    """Every toolset of a catalog, and those that workers name and that do not exist."""
+    from signoff.toolsets.catalog import Catalog
 
-    from signoff.config import load_worker
+    catalog, workers = Catalog(settings), worker_files(settings).right.values()
+    names = sorted({*catalog.names(), *(name for one in workers for name in one.toolsets)})
+    users = {name: tuple(one.name for one in workers if name in one.toolsets) for name in names}
+    return [_toolset(catalog, name, users[name], connect=connect) for name in names]
+
+
+def inspect_toolset(settings: Settings, name: str, *, connect: bool) -> tuple[FoundToolset, Mapping[str, Any]]:
+    """One toolset of a catalog, and the JSON schema of its config. Raises if there is none of that name."""
     from signoff.toolsets.catalog import Catalog
 
     catalog = Catalog(settings)
-    chosen = load_worker(settings, worker) if worker is not None else None
-    workers = [chosen] if chosen is not None else list(worker_files(settings).right.values())
-    used = {name for one in workers for name in one.toolsets}
-    names = sorted(used) if chosen is not None else sorted({*catalog.names(), *used})
-
-    async def main() -> list[ToolsetFacts]:
-        users = {name: tuple(one.name for one in workers if name in one.toolsets) for name in names}
-        return [await _toolset(catalog, name, users[name], chosen, connect=connect) for name in names]
-
-    return asyncio.run(main())
+    return _toolset(catalog, name, (), connect=connect, needs=False), _schema(catalog, name)
 
 
-def inspect_toolset(settings: Settings, name: str, *, connect: bool) -> ToolsetDetails:
-    """One toolset of a catalog. Raises if there is none of that name; one that cannot be built has `error` set."""
-    import asyncio
-
-    from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
-    from signoff.toolsets.catalog import Catalog
-
-    catalog = Catalog(settings)
-    schema, entry = _schema(catalog, name), catalog.entry(name)
-    facts = asyncio.run(_toolset(catalog, name, (), None, connect=connect, needs=False))
-    policies = [entry.policy] if entry.policy is not None else []
-    for tool, _ in facts.tools:
-        policies += [policy for policy, _ in tool.own if policy not in policies]
-    homes = [tool.home for tool, _ in facts.tools]
-    programs = [one for home in homes if isinstance(home, ShellToolset) for one in home.programs]
-    return ToolsetDetails(
-        toolset=facts,
-        config_schema=schema,
-        rules=tuple(rule for policy in policies for rule in policy.rules),
-        programs=tuple(os.path.relpath(one, settings.directory) for one in programs),
-    )
-
-
-async def toolset_parts(built: BuiltToolset, worker: str | None = None, *, connect: bool = False) -> AgentParts:
-    """The tools of a single toolset."""
-    from signoff.toolsets.tool_list import agent_with
-    from signoff.workers.inspect import InspectedAgent, tools_of
-
-    native = {tool.kind: built.policy for tool in built.native if built.policy is not None}
-    look = InspectedAgent(agent=agent_with(built, worker), native=native, secrets=built.secrets)
-    return await tools_of(look, connect=connect)
-
-
-async def _toolset(
-    catalog: Catalog,
-    name: str,
-    used_by: tuple[str, ...],
-    worker: WorkerFile | None,
-    *,
-    connect: bool,
-    needs: bool = True,
-) -> ToolsetFacts:
+def _toolset(
+    catalog: Catalog, name: str, used_by: tuple[str, ...], *, connect: bool, needs: bool = True
+) -> FoundToolset:
     """Inspect one toolset. With `needs`, an unused built-in says what config it needs instead of an error."""
+    from signoff.cli.loops import run
     from signoff.errors import SignoffError
-    from signoff.toolsets.context import Context
-    from signoff.workers.inspect import NOT_STARTED
+    from signoff.workers.listing import toolset_listing
 
-    who = worker.name if worker is not None else None
+    origin = ""
     try:
         origin = catalog.origin(name)
+        listing = run(toolset_listing(catalog.build(name), catalog.settings.layers, connect=connect))
     except SignoffError as error:
-        return ToolsetFacts(name=name, used_by=used_by, error=str(error))
-    try:
-        built = catalog.build(name, Context(worker=who))
-    except SignoffError as error:
-        hint = _needs(catalog, name) if needs and not used_by else ""
-        return ToolsetFacts(name=name, origin=origin, used_by=used_by, unknown=hint, error="" if hint else str(error))
-    found = await toolset_parts(built, who, connect=connect)
-    own = (worker.policy,) if worker is not None and worker.policy is not None else ()
-    layers = (*catalog.settings.layers, *own)
-    reasons = [reason for _, reason in found.unknown]
-    hint = " (--connect starts it for a moment)" if NOT_STARTED in reasons else ""
-    return ToolsetFacts(
-        name=name,
-        origin=origin,
-        used_by=used_by,
-        tools=tuple((tool, tool.reach(layers, (who,) if who is not None else ())) for tool in found.tools),
-        unknown="; ".join(reasons) + hint,
-    )
+        hint = _needs(catalog, name) if needs and origin and not used_by else ""
+        return FoundToolset(name=name, origin=origin, used_by=used_by, needs=hint, error="" if hint else str(error))
+    return FoundToolset(name=name, origin=origin, used_by=used_by, policy=catalog.entry(name).policy, listing=listing)
 
 
 def _needs(catalog: Catalog, name: str) -> str:

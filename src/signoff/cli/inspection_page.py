@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from signoff.cli.doctor_findings import DELEGATION, Finding, Severity
-from signoff.cli.terminal_text import count, fold, pad, safe
+from signoff.cli.doctor_findings import Finding, Severity
+from signoff.cli.terminal_text import as_json, clip, count, fold, pad, safe
 from signoff.core.safe_text import grant_line, redacted_text
+from signoff.core.verdict import Effect, OnTimeout
 from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
-    from signoff.cli.inspection import Inspection, Loosening, ToolsetDetails, ToolsetFacts
+    from signoff.cli.inspection import FoundToolset, Inspection
     from signoff.core.grant import Grant
-    from signoff.policy.reach import Reach
     from signoff.policy.rule import Rule
-    from signoff.workers.inspect import FoundTool
-    from signoff.workers.survey import Reachable, WorkerSurvey
+    from signoff.workers.listing import ListedTool, ToolListing
 
-_SHOWN = {"allow": "every call", "conditional": "some calls", "ask": "asks", "deny": "never"}
-_ORDER = tuple(_SHOWN)
 _STYLE: Mapping[str, Mapping[str, Any]] = {
     "allow": {"fg": "red", "bold": True},
-    "conditional": {"fg": "yellow"},
     "ask": {"fg": "green"},
     "deny": {"dim": True},
     "error": {"fg": "red", "bold": True},
@@ -38,11 +35,15 @@ _RISKS = ("money", "proc.exec", "fs.write", "data.write", "net.egress")
 _COLUMN = 12
 
 
+def page_width() -> int:
+    return min(shutil.get_terminal_size().columns, 100)
+
+
 def inspection_lines(found: Inspection, width: int) -> Iterator[str]:
     """The page of `signoff doctor` for people."""
     yield from _head(found, width)
     yield ""
-    yield _title("What can run without a question")
+    yield _title("What policy says to one call of each tool")
     yield from _tool_lines(found, width)
     if found.speaking:
         yield ""
@@ -68,21 +69,18 @@ def _head(found: Inspection, width: int) -> Iterator[str]:
         yield from _pair("user rules", settings.user.file, width)
     if found.environment:
         yield from _pair("environment", found.environment, width)
-    yield from _pair("can loosen", _loosening_text(found.loosening), width)
+    yield from _pair("can loosen", _loosening_text(found), width)
     yield from _pair("store", f"{found.store.name} ({found.store.state})", width)
 
 
-def _loosening_text(loosening: Loosening) -> str:
-    if loosening.own_gate:
+def _loosening_text(found: Inspection) -> str:
+    if found.own_gate:
         return "nobody, by flags: the agent has its own Signoff; your program sets its policy and mode"
-    if loosening.locked:
-        return f"nobody: the policy is locked ({loosening.locked})"
-    fix = (
-        "`locked: true` in signoff.yaml prevents both"
-        if loosening.has_project
-        else "`locked: true` in signoff.yaml prevents it"
-    )
-    return f"anyone who starts a run, with {' or '.join(loosening.flags)}; the run says so. {fix}"
+    if found.locked:
+        return f"nobody: the policy is locked ({found.locked})"
+    what = "both" if len(found.loosening) > 1 else "it"
+    fix = f"`locked: true` in signoff.yaml prevents {what}"
+    return f"anyone who starts a run, with {' or '.join(found.loosening)}; the run says so. {fix}"
 
 
 def _pair(name: str, text: str, width: int) -> list[str]:
@@ -94,102 +92,91 @@ def _pair(name: str, text: str, width: int) -> list[str]:
 
 
 def _tool_lines(found: Inspection, width: int) -> Iterator[str]:
-    survey = found.survey
-    if survey is None:
+    if found.hooked and found.settings.file:
+        asking = (
+            f"The hook of {' and of '.join(found.hooked)} goes by this policy: what it allows runs without a question."
+        )
+        yield from fold(f"{asking} `signoff policy show` prints its rules.", width)
+    if not found.names:
         yield from fold("There are no workers here, so there are no tools to check.", width)
-        return
-    from signoff.workers.inspect import NOT_STARTED, PER_RUN
-
-    hints = {NOT_STARTED: f"{NOT_STARTED}: --connect starts it", PER_RUN: f"{PER_RUN}; see below"}
-    for name in sorted(found.names, key=lambda one: _worst(survey, one)):
+    for name in sorted(found.names, key=lambda one: _worst(found, one)):
         yield ""
         file = found.workers[name].file if name in found.workers else ""
         yield f"{click.style(safe(name), bold=True)}  {click.style(safe(file), dim=True)}"
-        if name in survey.broken:
-            yield from _row("broken", [], "cannot be started; see below", "deny", width)
-            continue
-        own = [one for one in survey.tools if one.worker == name]
-        for chain in dict.fromkeys(one.chain for one in own):
-            yield from _chain_lines(found, survey, [one for one in own if one.chain == chain], width)
-        unlisted = [one for one in survey.unknown if one[0][0] == name]
-        for chain, toolset, why in unlisted:
-            hint = hints.get(why, "its tools cannot be listed; see below")
-            yield from _row("unknown", [" > ".join((*chain[1:], toolset))], hint, "conditional", width)
-        if not own and not unlisted:
-            yield "  has no tools"
+        if name in found.broken:
+            yield from _row("broken", "cannot be started; see below", "deny", width)
+        else:
+            yield from _listing_lines(found.listings[name], width)
 
 
-def _worst(survey: WorkerSurvey, name: str) -> tuple[int, int, str]:
+def _worst(found: Inspection, name: str) -> tuple[int, int, str]:
     """Sort key of workers: those that can do the most without a question come first."""
-    reaches = [one.reach.effect for one in survey.tools if one.worker == name]
-    return (-reaches.count("allow"), -reaches.count("conditional"), name)
+    tools = found.listings[name].tools if name in found.listings else []
+    return -_unasked(tools), -sum(bool(one.lets) for one in tools), name
 
 
-def _chain_lines(found: Inspection, survey: WorkerSurvey, tools: Sequence[Reachable], width: int) -> Iterator[str]:
-    chain = tools[0].chain
-    if len(chain) > 1:
-        way = safe(" > ".join(chain))
-        if _is_as_itself(found, survey, tools):
-            yield f"  {way}: as {safe(chain[-1])} by itself"
-            return
-        yield f"  {way}"
-    groups: dict[tuple[int, str], list[Reachable]] = {}
-    for one in sorted(tools, key=_risk):
-        groups.setdefault((_ORDER.index(one.reach.effect), one.tool.toolset or ""), []).append(one)
-    for (_, toolset), members in sorted(groups.items(), key=lambda item: (item[0][0], _risk(item[1][0]))):
-        effect = members[0].reach.effect
-        yield from _row(_SHOWN[effect], [one.tool.shown for one in members], toolset, effect, width)
-        yield from _reason_lines(members, width)
+def _unasked(tools: Iterable[ListedTool]) -> int:
+    return sum(str(one.verdict.effect) == "allow" for one in tools)
 
 
-def _is_as_itself(found: Inspection, survey: WorkerSurvey, tools: Sequence[Reachable]) -> bool:
-    """Whether a called worker can do exactly what it can do when run by itself, as shown elsewhere on this page."""
-    name = tools[0].chain[-1]
-    own = {one.tool.shown: one.reach for one in survey.tools if one.chain == (name,)}
-    if name not in found.names:
-        return False
-    return all(
-        (own[one.tool.shown].effect, _rules_key(own[one.tool.shown])) == (one.reach.effect, _rules_key(one.reach))
-        for one in tools
-    )
+def _listing_lines(listing: ToolListing, width: int, of: str = "") -> Iterator[str]:
+    """The tools with the verdict on a call of each; what `of` names is the toolset they are known to be of."""
+    from signoff.workers.listing import NOT_STARTED, PER_RUN
+
+    groups: dict[tuple[object, ...], list[ListedTool]] = {}
+    for tool in sorted(listing.tools, key=_risk):
+        groups.setdefault((str(tool.verdict.effect), tool.toolset, tool.lets, _silence(tool)), []).append(tool)
+    for effect in ("allow", "ask", "deny"):
+        for (said, toolset, _, _), tools in groups.items():
+            if said == effect:
+                calls = ", ".join(_sample(one) for one in tools)
+                yield from _row(effect, f"{calls}  ({toolset})" if toolset and not of else calls, effect, width)
+                yield from _reason_lines(tools[0], width)
+    hints = {NOT_STARTED: f"{NOT_STARTED}: --connect starts it", PER_RUN: f"{PER_RUN}; see below"}
+    for toolset, why in listing.unknown:
+        hint = hints.get(why, why if of else "its tools cannot be listed; see below")
+        yield from _row("unknown", f"{toolset}  ({hint})", "warning", width)
+    if not listing.tools and not listing.unknown:
+        yield "  has no tools"
 
 
-def _risk(one: Reachable) -> tuple[int, str]:
-    labels = one.tool.all_labels
-    return next((at for at, risk in enumerate(_RISKS) if risk in labels), len(_RISKS)), one.tool.name
+def _sample(tool: ListedTool) -> str:
+    """The sample call, shortened: nothing is decided by it."""
+    if tool.kind == "native":
+        return tool.shown
+    return f"{tool.name}({', '.join(f'{name}={clip(as_json(value), 40)}' for name, value in tool.call.args.items())})"
 
 
-def _rules_key(reach: Reach) -> tuple[str, ...]:
-    return tuple(f"{rule.id} {rule.place}" for rule in (*reach.lets, *reach.unanswered))
+def _risk(tool: ListedTool) -> tuple[int, str]:
+    return next(
+        (at for at, risk in enumerate(_RISKS) if risk in tool.call.labels | tool.call.claimed), len(_RISKS)
+    ), tool.name
 
 
-def _row(state: str, names: Sequence[str], behind: str, style: str, width: int) -> Iterator[str]:
-    """A state, the tools that are in it, and where they come from."""
-    told = ", ".join(safe(name) for name in names)
-    words = f"{told}  ({safe(behind)})" if told and behind else told or safe(behind)
-    for at, line in enumerate(fold(words, width - _COLUMN - 2)):
+def _silence(tool: ListedTool) -> str:
+    """The rules by which the sample call runs when nobody answers; empty if it does not."""
+    verdict = tool.verdict
+    asks = verdict.effect is Effect.ASK and verdict.requirement.on_timeout is OnTimeout.ALLOW
+    return ", ".join(verdict.rules) if asks else ""
+
+
+def _row(state: str, text: str, style: str, width: int) -> Iterator[str]:
+    for at, line in enumerate(fold(safe(text), width - _COLUMN - 2)):
         yield "  " + (click.style(pad(state, _COLUMN), **_STYLE[style]) if not at else " " * _COLUMN) + line
 
 
-def _reason_lines(tools: Sequence[Reachable], width: int) -> Iterator[str]:
-    """The rules that let these tools run, each once; with the tools' names if it does not apply to all of them."""
-    about: dict[tuple[str, str, str], tuple[Rule, list[str]]] = {}
-    for one in tools:
-        pairs = [("by", rule) for rule in one.reach.lets]
-        pairs += [("when nobody answers, by", rule) for rule in one.reach.unanswered]
-        for by, rule in pairs:
-            about.setdefault((by, rule.id, str(rule.place)), (rule, []))[1].append(one.tool.shown)
-    for (by, _, _), (rule, names) in about.items():
-        # Two servers of the provider share one name in rules, so what applies to one need not apply to the other.
-        says_which = all(match.tools for match in rule.matches) and not any(one.tool.which for one in tools)
-        some = f"{', '.join(names)} " if len(names) < len(tools) and not says_which else ""
-        yield from _rule_lines(rule, f"{some}{by}", width)
+def _reason_lines(tool: ListedTool, width: int) -> Iterator[str]:
+    """The rules that can let calls of a tool run: this one, or others."""
+    if silence := _silence(tool):
+        yield from _dim(f"when nobody answers, it runs by {silence}", width)
+    by = "by" if tool.verdict.effect is Effect.ALLOW else "others run by"
+    for rule in tool.lets:
+        yield from _dim(f"{by} {rule.id} ({_place(rule)}): {rule.text}", width)
 
 
-def _rule_lines(rule: Rule, by: str, width: int) -> Iterator[str]:
+def _dim(text: str, width: int) -> Iterator[str]:
     indent = " " * (_COLUMN + 4)
-    text = f"{safe(by)} {safe(rule.id)} ({_place(rule)}): {safe(rule.text)}"
-    for at, line in enumerate(fold(text, width - len(indent))):
+    for at, line in enumerate(fold(safe(text), width - len(indent))):
         yield click.style(indent[:-2] + ("" if not at else "  ") + line, dim=True)
 
 
@@ -200,8 +187,8 @@ def _place(rule: Rule) -> str:
     place = rule.place
     if not place.file or place.file.startswith("<"):  # rules that are not in a file are named after their toolset
         name = place.file.strip("<>")
-        return "built in" if name in (*RULES, DELEGATION, "") else "in Python"
-    return safe(f"{_from_here(place.file)}:{place.line}" if place.line else _from_here(place.file))
+        return "built in" if name in (*RULES, "") else "in Python"
+    return f"{_from_here(place.file)}:{place.line}" if place.line else _from_here(place.file)
 
 
 def _from_here(path: str) -> str:
@@ -224,52 +211,36 @@ def _finding_lines(findings: Sequence[Finding], width: int) -> Iterator[str]:
         yield "  nothing was found"
     for one in findings:
         yield ""
-        yield from _row(str(one.severity), [], one.what, str(one.severity), width)
+        yield from _row(str(one.severity), one.what, str(one.severity), width)
         for text in filter(None, (one.place, f"fix: {one.fix}" if one.fix else "")):
-            for at, line in enumerate(fold(safe(text), width - _COLUMN - 2)):
-                yield click.style(" " * (_COLUMN + 2) + ("" if not at else "  ") + line, dim=True)
+            yield from _dim(text, width)
 
 
 def _summary(found: Inspection) -> str:
     """The whole inspection in one sentence."""
     told = ", ".join(count(found.number(one), str(one)) for one in Severity)
-    if found.survey is None:
+    if not found.names:
         return f"No workers; {told}."
-    effects = [one.reach.effect for one in found.own_tools]
-    always, sometimes = effects.count("allow"), effects.count("conditional")
-    unlisted = len({one[1] for one in found.survey.unknown})
+    tools = [tool for one in found.listings.values() for tool in one.tools]
+    others = sum(bool(one.lets) for one in tools if one.verdict.effect is not Effect.ALLOW)
+    unlisted = len({toolset for one in found.listings.values() for toolset, _ in one.unknown})
     unknown = f"; {count(unlisted, 'toolset')} not checked" if unlisted else ""
     workers = count(len(found.names), "worker")
+    more = f", and other calls of {count(others, 'more tool')} can" if others else ""
     return (
-        f"{workers}, {count(len(effects), 'tool')}: {always} always and {sometimes} sometimes unasked{unknown}; {told}."
+        f"{workers}, {count(len(tools), 'tool')}: {_unasked(tools)} of these calls run unasked{more}{unknown}; {told}."
     )
 
 
 def inspection_data(found: Inspection, *, strict: bool) -> dict[str, Any]:
     """The page of `signoff doctor` as JSON."""
-    survey = found.survey
     return {
         "ok": found.is_well(strict=strict),
         "project": found.settings.file or None,
         "environment": found.environment or None,
-        "loosening": {"locked": found.loosening.locked or None, "flags": list(found.loosening.flags)},
+        "loosening": {"locked": found.locked or None, "flags": list(found.loosening)},
         "store": {"address": found.store.name, "state": found.store.state},
-        "workers": [
-            {
-                "name": name,
-                "file": found.workers[name].file if name in found.workers else None,
-                "broken": str(survey.broken[name]) if name in survey.broken else None,
-                "tools": [_tool_data(one) for one in survey.tools if one.worker == name],
-                "unknown": [
-                    {"chain": list(chain), "toolset": toolset, "why": why}
-                    for chain, toolset, why in survey.unknown
-                    if chain[0] == name
-                ],
-            }
-            for name in found.names
-        ]
-        if survey is not None
-        else [],
+        "workers": [_worker_data(found, name) for name in found.names],
         "remembered": [_grant_data(one) for one in found.speaking],
         "findings": [
             {"severity": str(one.severity), "check": one.check, "what": one.what, "place": one.place, "fix": one.fix}
@@ -279,17 +250,34 @@ def inspection_data(found: Inspection, *, strict: bool) -> dict[str, Any]:
     }
 
 
-def _tool_data(one: Reachable) -> dict[str, Any]:
+def _worker_data(found: Inspection, name: str) -> dict[str, Any]:
+    listing = found.listings.get(name)
     return {
-        "tool": one.tool.name,
-        "which": one.tool.which or None,
-        "toolset": one.tool.toolset,
-        "kind": one.tool.kind,
-        "chain": list(one.chain),
-        "labels": list(one.tool.all_labels),
-        "effect": one.reach.effect,
-        "unasked": [_rule_data(rule) for rule in one.reach.lets],
-        "unanswered": [_rule_data(rule) for rule in one.reach.unanswered],
+        "name": name,
+        "file": found.workers[name].file if name in found.workers else None,
+        "broken": str(found.broken[name]) if name in found.broken else None,
+        "tools": [_tool_data(one) for one in listing.tools] if listing is not None else [],
+        "unknown": [{"toolset": name, "why": why} for name, why in listing.unknown] if listing is not None else [],
+    }
+
+
+def _tool_data(tool: ListedTool) -> dict[str, Any]:
+    verdict = tool.verdict
+    return {
+        "tool": tool.name,
+        "which": tool.which or None,
+        "toolset": tool.toolset,
+        "kind": tool.kind,
+        "description": tool.definition.description or "",
+        "arguments": list(tool.definition.parameters_json_schema.get("properties", ())),
+        "labels": sorted(tool.call.labels),
+        "claimed": sorted(tool.call.claimed),
+        "sample": None if tool.kind == "native" else tool.call.args,
+        "effect": str(verdict.effect),
+        "rules": list(verdict.rules),
+        "reason": verdict.reason,
+        "unanswered": "allow" if _silence(tool) else None,
+        "unasked": [_rule_data(rule) for rule in tool.lets],
     }
 
 
@@ -303,99 +291,64 @@ def _grant_data(grant: Grant) -> dict[str, Any]:
 
 # --- toolsets ---
 
-_COLOURS: Mapping[str, str] = {"allow": "green", "ask": "yellow", "deny": "red", "conditional": "cyan"}
 
-
-def toolset_lines(toolset: ToolsetFacts) -> Iterator[str]:
+def toolset_lines(toolset: FoundToolset, width: int) -> Iterator[str]:
     """One toolset in the list of toolsets."""
-    users = f"  (used by {', '.join(map(visible, toolset.used_by))})" if toolset.used_by else ""
-    yield _toolset_title(toolset, users)
-    width = max((len(visible(tool.name)) for tool, _ in toolset.tools), default=0)
-    for tool, reach in toolset.tools:
-        yield f"  {pad(visible(tool.name), width)}  {_outlook(tool, reach)}"
-    if toolset.unknown:
-        yield f"  {redacted_text(toolset.unknown)}"
-    yield from _error_lines(toolset, "red" if toolset.used_by else "yellow")
+    yield from _toolset_head(toolset)
+    if toolset.listing is not None:
+        yield from _listing_lines(toolset.listing, width, of=toolset.name)
 
 
-def toolset_page(details: ToolsetDetails) -> Iterator[str]:
+def toolset_page(toolset: FoundToolset, config_schema: Mapping[str, Any], width: int) -> Iterator[str]:
     """One toolset in detail."""
     from signoff.cli.config_words import config_lines
 
-    toolset = details.toolset
-    yield _toolset_title(toolset)
-    yield from _error_lines(toolset, "red")
-    for tool, reach in toolset.tools:
-        takes = ", ".join(one if one in tool.required else f"[{one}]" for one in tool.arguments)
-        yield f"\n{click.style(visible(tool.name), bold=True)}({visible(takes)})"
-        yield f"  {_outlook(tool, reach)}"
-        if first := next(iter(tool.description.strip().splitlines()), ""):
+    yield from toolset_lines(toolset, width)
+    for tool in toolset.tools:
+        schema = tool.definition.parameters_json_schema
+        takes = (one if one in schema.get("required", ()) else f"[{one}]" for one in schema.get("properties", ()))
+        yield f"\n{click.style(visible(tool.name), bold=True)}({visible(', '.join(takes))})"
+        if first := next(iter((tool.definition.description or "").strip().splitlines()), ""):
             yield f"  {visible(first)}"
-    if toolset.unknown:
-        yield f"  {redacted_text(toolset.unknown)}"
-    if details.programs:
-        yield f"\nruns programs by name from {visible(', '.join(details.programs))}; writes there ask"
-    if details.rules:
+        claimed = f"{', '.join(sorted(tool.call.claimed))} (says its server)" if tool.call.claimed else ""
+        if labels := ", ".join(filter(None, (*sorted(tool.call.labels), claimed))):
+            yield f"  labels of this call: {visible(labels)}"
+    if toolset.programs:
+        programs = ", ".join(_from_here(one) for one in toolset.programs)
+        yield f"\nruns programs by name from {visible(programs)}; writes there ask"
+    if toolset.rules:
         yield "\nits rules, which come after the project's:"
-        yield from (f"  {rule.id}: {visible(rule.text)}" for rule in details.rules)
+        yield from (f"  {rule.id}: {visible(rule.text)}" for rule in toolset.rules)
     elif not toolset.error:
         yield "\nno rules of its own: every call asks, unless a rule of the project decides"
-    yield from config_lines(details.config_schema)
+    yield from config_lines(config_schema)
 
 
-def _toolset_title(toolset: ToolsetFacts, behind: str = "") -> str:
-    return f"{click.style(visible(toolset.name), bold=True)}  {click.style(visible(toolset.origin) + behind, dim=True)}"
-
-
-def _error_lines(toolset: ToolsetFacts, colour: str) -> Iterator[str]:
+def _toolset_head(toolset: FoundToolset) -> Iterator[str]:
+    users = f"  (used by {', '.join(toolset.used_by)})" if toolset.used_by else ""
+    yield f"{click.style(visible(toolset.name), bold=True)}  {click.style(visible(toolset.origin + users), dim=True)}"
+    if toolset.needs:
+        yield f"  {redacted_text(toolset.needs)}"
     for line in toolset.error.splitlines():
-        yield click.style(f"  {redacted_text(line.strip())}", fg=colour)
+        yield click.style(f"  {redacted_text(line.strip())}", fg="red" if toolset.used_by else "yellow")
 
 
-def _outlook(tool: FoundTool, reach: Reach) -> str:
-    """The effect on a tool's calls, and its labels."""
-    effect = click.style(reach.effect, fg=_COLOURS[reach.effect])
-    sets = tool.labels if isinstance(tool.labels, tuple) else ()
-    claimed = f"({', '.join(sorted(tool.claimed))}, says its server)" if tool.claimed else ""
-    labels = "  ".join(filter(None, (", ".join(sorted(frozenset[str]().union(*sets))), claimed)))
-    return f"{effect}{' ' * (11 - len(reach.effect))}  {labels}" if labels else effect
-
-
-def toolset_data(toolset: ToolsetFacts) -> dict[str, Any]:
+def toolset_data(toolset: FoundToolset) -> dict[str, Any]:
     """One toolset in the list, as JSON."""
+    unknown = [why for _, why in toolset.listing.unknown] if toolset.listing is not None else []
     return {
         "name": toolset.name,
         "origin": toolset.origin,
         "used_by": list(toolset.used_by),
-        "tools": [_toolset_tool_data(tool, reach) for tool, reach in toolset.tools],
-        "unknown": toolset.unknown or None,
+        "tools": [_tool_data(tool) for tool in toolset.tools],
+        "unknown": "; ".join(unknown) or toolset.needs or None,
         "error": toolset.error or None,
     }
 
 
-def details_data(details: ToolsetDetails) -> dict[str, Any]:
+def details_data(toolset: FoundToolset, config_schema: Mapping[str, Any]) -> dict[str, Any]:
     """One toolset in detail, as JSON."""
-    toolset = details.toolset
-    return {
-        "name": toolset.name,
-        "origin": toolset.origin,
-        "tools": [
-            _toolset_tool_data(tool, reach) | {"description": tool.description, "arguments": list(tool.arguments)}
-            for tool, reach in toolset.tools
-        ],
-        "unknown": toolset.unknown or None,
-        "rules": [{"id": rule.id, "rule": rule.text, "place": str(rule.place)} for rule in details.rules],
-        "config_schema": details.config_schema,
-        "error": toolset.error or None,
-    }
-
-
-def _toolset_tool_data(tool: FoundTool, reach: Reach) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "kind": tool.kind,
-        "effect": reach.effect,
-        "unasked": list(reach.unasked),
-        "labels": list(tool.all_labels),
-        "claimed": sorted(tool.claimed),
+    return toolset_data(toolset) | {
+        "rules": [{"id": rule.id, "rule": rule.text, "place": str(rule.place)} for rule in toolset.rules],
+        "config_schema": config_schema,
     }

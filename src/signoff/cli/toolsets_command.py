@@ -18,37 +18,35 @@ CONNECT = click.option("--connect", is_flag=True, help="Start MCP servers to lis
 
 
 @click.group(invoke_without_command=True)
-@click.option("--worker", metavar="NAME", help="Only toolsets of this worker, with its own rules.")
 @CONNECT
 @POLICY
 @shared_options.as_json
 @click.pass_context
-def toolsets(ctx: click.Context, worker: str | None, connect: bool, policy: str | None, as_json: bool) -> None:
-    """List the toolsets that workers can use, their tools, and the verdict for each tool.
+def toolsets(ctx: click.Context, connect: bool, policy: str | None, as_json: bool) -> None:
+    """List the toolsets that workers can use, their tools, and the verdict on one plain call of each tool.
 
-    allow: every call runs. ask: every call asks. deny: no call runs. conditional: it depends on the call.
     A toolset that cannot be built is listed with its error; the exit code is 1 if a worker uses it.
 
     \b
     Example:
       signoff toolsets
-      signoff toolsets --worker triage --connect
+      signoff toolsets --connect
       signoff toolsets show project_files
     """
     if ctx.invoked_subcommand is not None:
         return
     from signoff.cli.inspection import inspect_toolsets
-    from signoff.cli.inspection_page import toolset_data, toolset_lines
+    from signoff.cli.inspection_page import page_width, toolset_data, toolset_lines
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.wiring import settings_for
 
     with _quiet(as_json):
-        found = inspect_toolsets(settings_for(policy), worker, connect=connect)
+        found = inspect_toolsets(settings_for(policy), connect=connect)
     if as_json:
         click.echo(json_line({"toolsets": [toolset_data(one) for one in found]}))
     else:
         for one in found:
-            click.echo("\n".join(toolset_lines(one)))
+            click.echo("\n".join(toolset_lines(one, page_width())))
     if any(one.error and one.used_by for one in found):
         ctx.exit(1)
 
@@ -74,13 +72,15 @@ def show(name: str, connect: bool, policy: str | None, as_json: bool) -> None:
       signoff toolsets show tickets --connect
     """
     from signoff.cli.inspection import inspect_toolset
-    from signoff.cli.inspection_page import details_data, toolset_page
+    from signoff.cli.inspection_page import details_data, page_width, toolset_page
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.wiring import settings_for
 
     settings = settings_for(policy)
     with _quiet(as_json):
-        found = inspect_toolset(settings, name, connect=connect)
-    click.echo(json_line(details_data(found)) if as_json else "\n".join(toolset_page(found)))
-    if found.toolset.error:
+        found, schema = inspect_toolset(settings, name, connect=connect)
+    click.echo(
+        json_line(details_data(found, schema)) if as_json else "\n".join(toolset_page(found, schema, page_width()))
+    )
+    if found.error:
         raise click.exceptions.Exit(1)

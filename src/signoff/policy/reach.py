@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Literal, TypeAlias
 
 from signoff.core.call import Call
-from signoff.core.verdict import Effect, OnTimeout
+from signoff.core.verdict import Effect
 from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
@@ -41,42 +41,32 @@ class ToolView:
     toolset: str | None | Unsure = None
     worker: tuple[str, ...] | Unsure = UNSURE
     """The chain of workers that leads to the call."""
-    nested: bool = False
-    """Whether other workers may come before `worker` in the chain."""
-    labels: tuple[frozenset[str], ...] | Unsure = (frozenset(),)
-    """The sets of labels that a call of it can have: one set, if all calls have the same."""
+    labels: frozenset[str] | Unsure = frozenset()
     claimed: frozenset[str] = frozenset()
     bare: bool = False
     """Whether the tool takes no arguments at all."""
-    unseen: bool = False
-    """Whether its arguments are never visible, so that every condition on them is in doubt."""
 
     def truth(self, condition: Condition, root: str | None) -> Truth | None:
         """Return the result of the condition for every call; None if it depends on the call."""
         if not self._settles(condition):
-            return Truth.UNKNOWN if self.unseen and _looks_at_arguments(condition) else None
-        found = {condition.find(Facts(call, root)).truth for call in self._calls()}
-        return found.pop() if len(found) == 1 else None
+            return None
+        call = Call(
+            tool=self.tool,
+            toolset=self.toolset if self.toolset is not UNSURE else None,
+            worker=self.worker if self.worker is not UNSURE else (),
+            labels=self.labels if self.labels is not UNSURE else frozenset(),
+        )
+        return condition.find(Facts(call, root)).truth
 
     def _settles(self, condition: Condition) -> bool:
         """Whether everything that the condition looks at is known."""
         if isinstance(condition, ToolsetCondition):
             return self.toolset is not UNSURE
         if isinstance(condition, WorkerCondition):
-            return self.worker is not UNSURE and not (self.nested and (condition.chains or not condition.innermost))
+            return self.worker is not UNSURE
         if isinstance(condition, LabelCondition):
             return self.labels is not UNSURE
         return self.bare and not _looks_at_deps(condition)
-
-    def _calls(self) -> Iterator[Call]:
-        """Yield a call for each set of labels, with what is known and nothing else."""
-        for labels in self.labels if self.labels is not UNSURE else (frozenset[str](),):
-            yield Call(
-                tool=self.tool,
-                toolset=self.toolset if self.toolset is not UNSURE else None,
-                worker=self.worker if self.worker is not UNSURE else (),
-                labels=labels,
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,18 +76,8 @@ class Reach:
     effect: Outcome
     lets: tuple[Rule, ...] = ()
     """Every rule of any layer that can let a call run without a person, outermost layer first."""
-    unanswered: tuple[Rule, ...] = ()
-    """Ask rules that let the call run on timeout."""
-    stops: tuple[Rule, ...] = ()
-    """Rules that can ask about a call or deny it, strictest first."""
     never: Rule | None = None
     """The rule that denies every call."""
-    why: str = ""
-
-    @property
-    def unasked(self) -> tuple[str, ...]:
-        """The ids of the rules that can let it run unasked."""
-        return tuple(dict.fromkeys(rule.id for rule in self.lets))
 
 
 def reach(
@@ -115,7 +95,7 @@ def reach(
         tool=tool,
         toolset=toolset,
         worker=worker,
-        labels=labels if isinstance(labels, Unsure) else (frozenset(labels),),
+        labels=labels if isinstance(labels, Unsure) else frozenset(labels),
         claimed=frozenset(claimed),
         bare=bare,
     )
@@ -129,8 +109,6 @@ def reach_of(layers: Iterable[tuple[Policy, ToolView]]) -> Reach:
     runs = any(one.allows for one in found) and all(one.lets_through for one in found)
     never = next((one.never for one in found if one.never), None)
     lets = tuple(rule for one in found for rule in one.allows) if runs and never is None else ()
-    stops = sorted((rule for one in found for rule in one.stops), key=lambda rule: -rule.effect.strictness)
-    silent = tuple(rule for rule in stops if rule.requirement.on_timeout is OnTimeout.ALLOW) if never is None else ()
     effect: Outcome = "conditional"
     if never is not None:
         effect = "deny"
@@ -138,16 +116,7 @@ def reach_of(layers: Iterable[tuple[Policy, ToolView]]) -> Reach:
         effect = "ask"
     elif any(one.always for one in found) and all(one.only_lets_through for one in found):
         effect = "allow"
-    why = _why(effect, [never] if never else stops, lets)
-    return Reach(effect=effect, lets=lets, unanswered=silent, stops=tuple(stops), never=never, why=why)
-
-
-def _why(effect: Outcome, stops: list[Rule], lets: tuple[Rule, ...]) -> str:
-    rules = stops if effect in ("deny", "ask") else list(lets)
-    if not rules:
-        return "no rule lets it run"
-    more = f", and {len(rules) - 1} more" if len(rules) > 1 and effect == "conditional" else ""
-    return f"{rules[0].id} {rules[0].text}{more}"
+    return Reach(effect=effect, lets=lets, never=never)
 
 
 @dataclass(slots=True)
@@ -200,7 +169,7 @@ def _with_claims(policy: Policy, subject: ToolView) -> _Layer:
     if not subject.claimed:
         return _layer(policy, subject)
     labels = subject.labels
-    marked = labels if isinstance(labels, Unsure) else tuple(one | subject.claimed for one in labels)
+    marked = labels if isinstance(labels, Unsure) else labels | subject.claimed
     one = _layer(policy, replace(subject, claimed=frozenset()))
     other = _layer(policy, replace(subject, claimed=frozenset(), labels=marked))
     return _Layer(
@@ -283,11 +252,6 @@ def _alternative(match: Match, subject: ToolView, root: str | None) -> _Alternat
             left.append(condition)
         doubt = doubt or truth is Truth.UNKNOWN
     return _Alternative(tuple(left), doubt)
-
-
-def _looks_at_arguments(condition: Condition) -> bool:
-    known = isinstance(condition, ToolsetCondition | WorkerCondition | LabelCondition)
-    return not known and not _looks_at_deps(condition)
 
 
 def _looks_at_deps(condition: Condition) -> bool:

@@ -20,6 +20,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from signoff.core.declared_secrets import in_headers
 from signoff.core.redact import redact_text
+from signoff.core.request_context import shortened
 from signoff.errors import MissingExtra, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.toolsets.context import ToolsetContext
@@ -168,7 +169,7 @@ class McpServer(WrapperToolset[Any]):
         if last := redact_text(
             self.said.last_line(), secrets=hidden
         ):  # mask before cutting: half a secret is not recognised
-            why = f"it said: {last if len(last) <= 300 else f'{last[:300]}…'}"
+            why = f"it said: {shortened(last, 300)}"
         command = redact_text(shlex.join(self.config.words), secrets=hidden)
         return f"did not start: {why}\n  try its command yourself, in its directory: {command}"
 

@@ -15,6 +15,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.run import AgentRunResult
 
 from signoff.broker.conversations import was_said
+from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
 from signoff.gate.capability import Signoff
@@ -80,6 +81,8 @@ class Runner:
     """Whether a run may end with open questions although the agent, with a gate of its own, does not declare it."""
     listener: Listener | None = None
     """Gets what the agent says, and what its calls return."""
+    reader: str = ""
+    """Who reads what it waits for, if it is one person: each request says why their approval would not count."""
 
     async def run(
         self,
@@ -151,6 +154,8 @@ class Runner:
         else:
             requests = await self.gate.requests_of(result.conversation_id)
             waiting = tuple(one for one in requests if one.decision is None)
+        reader = Actor(name=self.reader) if self.reader else None
+        waiting = tuple([await self.gate.broker.shown(one, reader) for one in waiting])
         own = self.gate.store if isinstance(self.gate.store, str) else ""
         elsewhere = tuple(part.tool_name for part in result.output.calls)
         return Finished(output=None, paused=True, waiting=waiting, elsewhere=elsewhere, run=run, store=own, spent=spent)

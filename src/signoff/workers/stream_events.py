@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Collection
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -11,6 +11,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import (
     AgentStreamEvent,
     BinaryContent,
+    ModelRequest,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
@@ -18,6 +19,7 @@ from pydantic_ai.messages import (
     TextPartDelta,
     ToolCallPart,
     ToolReturn,
+    ToolReturnPart,
 )
 from pydantic_ai.models import Model, ModelRequestContext
 from pydantic_ai.models.fallback import FallbackModel
@@ -48,12 +50,26 @@ class Listener(Protocol):
         """What a call returned, or the beginning of it."""
         ...
 
+    def sent_back(self, tool: str, why: str) -> None:
+        """A call that did not begin, because there is no such tool or it does not take these arguments."""
+        ...
+
 
 @dataclass
 class Words(AbstractCapability[Any]):
     """Tells a listener each answer once it is complete. It changes nothing."""
 
     listener: Listener
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        last = request_context.messages[-1] if request_context.messages else None
+        offered = {one.name for one in request_context.model_request_parameters.function_tools}
+        for part in last.parts if isinstance(last, ModelRequest) else ():
+            if isinstance(part, ToolReturnPart) and (why := _why_sent_back(part, offered)):
+                self.listener.sent_back(part.tool_name, why)
+        return request_context
 
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
@@ -103,6 +119,18 @@ def _can_stream(model: Model | str | None) -> bool:
     if isinstance(model, FunctionModel):
         return model.stream_function is not None
     return not isinstance(model, Model) or type(model).request_stream is not Model.request_stream
+
+
+def _why_sent_back(part: ToolReturnPart[Any], offered: Collection[str]) -> str:
+    """Why a call did not begin; empty if it did, because then its steps are told."""
+    cause = part.retry.cause if part.retry is not None else ""
+    if cause == "unknown_tool":
+        return "there is no such tool"
+    if cause != "validation_error" or part.tool_name not in offered or isinstance(part.content, str):
+        return ""
+    errors = cast("list[dict[str, Any]]", part.content)
+    wrong = [f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in errors]
+    return f"it does not take these arguments: {'; '.join(wrong)}"[:LONGEST]
 
 
 def _told(result: Any) -> str:

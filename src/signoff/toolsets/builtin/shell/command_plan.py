@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from signoff.policy.match_result import in_one_line
 from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.common_files import KnownFiles
 from signoff.policy.shell.file_patterns import Unclear
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words
@@ -40,7 +41,7 @@ def plan(command: str, root: str) -> CommandPlan:
     try:
         facts = read_shell(command)
         if facts.read_only and facts.paths:
-            facts = read_shell(command, {path: leads_to(path, root) for path in facts.paths})
+            facts = read_shell(command, KnownFiles({path: leads_to(path, root) for path in facts.paths}))
         if facts.line is not None and facts.line.inexact and facts.read_only:
             return CommandPlan(None, why=f"the command {facts.line.inexact}", labels=facts.labels | _UNKNOWN)
         readings = [one for one in facts.judged if isinstance(one, ReadOnlyCommand)]
