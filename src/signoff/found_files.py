@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import repeat
 
+from signoff.ignore_files import IgnoreFiles
 from signoff.policy.shell.file_patterns import Unclear, components, fits_name, tokens_of
 
-MOST_ENTRIES = 200_000
-"""Most file names that are examined for one pattern, or below one directory."""
+MOST_ENTRIES = 100_000
+"""Most file names that are examined for one call, or for one pattern that is expanded to run it."""
 MOST_LINKS = 20_000
 """Most entries of a tree that are examined for secrets and links to them; the rest is not checked."""
 MOST_INDEX = 64 * 1024 * 1024
@@ -18,17 +20,41 @@ PUBLISHED = frozenset({".git", "node_modules", "site-packages"})
 """Directories that hold no secrets of the user: what others have published, and git's own files."""
 
 
-def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False) -> list[str]:
+class EntryCount:
+    """Counts the file names that are examined: a command may name the same directories again and again."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = MOST_ENTRIES
+
+    def take(self, number: int = 1) -> None:
+        """Count more names. Raises `Unclear` if there are too many."""
+        self._left -= number
+        if self._left < 0:
+            raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
+
+
+def expand(
+    pattern: str,
+    directory: str,
+    *,
+    most: int = 10_000,
+    stop: Callable[[], bool] = lambda: False,
+    count: EntryCount | None = None,
+    deep: bool = False,
+) -> list[str]:
     """The files that `pattern` matches, as bash expands it with its default settings; empty if there are none.
 
-    They are relative to `directory`, and sorted by code point.
+    They are relative to `directory`, and sorted by code point. With `deep`, `**` between slashes stands for any number
+    of directories, also behind symlinks, as in some shells.
 
     Raises `Unclear` if there are more than `most`, if it takes too long, or if shells differ.
     """
     if "\0" in pattern:
         raise Unclear("holds a NUL")
     found: list[str] = []
-    for path in _Search(directory, stop).search("", components(pattern)):
+    for path in _Search(directory, stop, count or EntryCount(), deep).search("", components(pattern)):
         found.append(path)
         if len(found) > most:
             raise Unclear(f"stands for more than {most:,} files")
@@ -36,40 +62,52 @@ def expand(pattern: str, directory: str, *, most: int = 10_000, stop: Callable[[
 
 
 def files_below(
-    top: str, *, hidden: bool = True, published: bool = True, budget: Iterator[int] | None = None
+    top: str,
+    *,
+    hidden: bool = True,
+    published: bool = True,
+    budget: Iterator[int] | None = None,
+    count: EntryCount | None = None,
 ) -> Iterator[tuple[str, str]]:
-    """Yield each file below a directory, relative to it, and its full path if it is a symlink or reached by one.
+    """Yield each file below a directory, relative to it, and where it leads if it is a symlink or reached by one.
 
-    Symlinks to directories are followed, each directory once. `hidden` names and directories with `published` files can
-    be left out. With a `budget` of entries, it ends when that is used up; otherwise too many raise `Unclear`.
+    Symlinks to directories are followed, each directory once. `hidden` names can be left out, but for those that an
+    ignore file lets in, and so can directories with `published` files. With a `budget` of entries, it ends when that is
+    used up. More than a `count` takes raise `Unclear`.
     """
-    waiting = deque([("", False)])
+    waiting = deque([("", "")])
     seen = {os.path.realpath(top)}
-    left = iter(range(MOST_ENTRIES)) if budget is None else budget
+    counted = count or EntryCount()
+    left = repeat(0) if budget is None else budget
+    ignored = IgnoreFiles()
     while waiting:
         directory, linked = waiting.popleft()  # breadth-first, because a large tree may not be examined completely
         try:
             with os.scandir(os.path.join(top, directory)) as entries:
                 for entry in entries:
                     if next(left, None) is None:
-                        if budget is None:
-                            raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
                         return
-                    if not hidden and entry.name.startswith("."):
+                    counted.take()
+                    if not hidden and entry.name.startswith(".") and not ignored.lets_in(entry.path):
                         continue
                     path = os.path.join(directory, entry.name)
                     if entry.is_dir(follow_symlinks=False):
-                        waiting.extend([(path, linked)] if published or entry.name not in PUBLISHED else [])
+                        leads = os.path.join(linked, entry.name) if linked else ""
+                        waiting.extend([(path, leads)] if published or entry.name not in PUBLISHED else [])
                         continue
-                    yield path, entry.path if linked or entry.is_symlink() else ""
-                    if entry.is_symlink() and entry.is_dir() and (real := os.path.realpath(entry.path)) not in seen:
-                        seen.add(real)  # some programs follow symlinks
-                        waiting.append((path, True))
+                    is_link = entry.is_symlink()
+                    leads = (
+                        os.path.realpath(entry.path) if is_link else os.path.join(linked, entry.name) if linked else ""
+                    )
+                    yield path, leads
+                    if is_link and leads not in seen and entry.is_dir():
+                        seen.add(leads)  # some programs follow symlinks
+                        waiting.append((path, leads))
         except OSError:
             continue  # the command cannot read it either
 
 
-def tracked_below(top: str) -> Iterator[tuple[str, str]]:
+def tracked_below(top: str, count: EntryCount) -> Iterator[tuple[str, str]]:
     """Yield each file below a directory that git tracks, relative to it, and its real path. Symlinks are no files.
 
     Raises `Unclear` if git's index cannot be read completely.
@@ -80,6 +118,7 @@ def tracked_below(top: str) -> Iterator[tuple[str, str]]:
         raise Unclear("is in no repository, or in one that is only known when it runs")
     begin = os.path.relpath(here, repository) + os.sep if here != repository else ""
     for path in _index(_git_directory(os.path.join(repository, ".git"))):
+        count.take()
         if path.startswith(begin) and not os.path.islink(real := os.path.join(repository, path)):
             yield path.removeprefix(begin), real
 
@@ -118,14 +157,19 @@ def _index(directory: str) -> Iterator[str]:
 
 
 class _Search:
-    def __init__(self, directory: str, stop: Callable[[], bool]) -> None:
+    def __init__(self, directory: str, stop: Callable[[], bool], count: EntryCount, deep: bool) -> None:
         self._directory = directory
+        self._deep = deep
         self._stop = stop
-        self._seen = 0
+        self._count = count
 
     def search(self, before: str, parts: list[str]) -> Iterator[str]:
         """Yield paths that start with `before` and continue with matches of the parts."""
         part, rest = parts[0], parts[1:]
+        if self._deep and len(part) > 1 and not part.strip("*"):
+            for below in self._directories(before):
+                yield from self.search(below, rest or ["*"])
+            return
         tokens = tokens_of(part)
         if all(isinstance(token, str) and token[0] == "\\" for token in tokens):
             path = before + "".join(str(token)[1:] for token in tokens)
@@ -141,17 +185,33 @@ class _Search:
             else:
                 yield from self.search(f"{path}/", rest)
 
+    def _directories(self, top: str) -> Iterator[str]:
+        """Yield the prefix of `top` and of each directory below that is not hidden. A symlink is followed once."""
+        waiting, followed = deque([top]), set[str]()
+        while waiting:
+            here = waiting.popleft()
+            yield here
+            for name in self._names(here):
+                path = os.path.join(self._directory, here, name)
+                if name.startswith(".") or not os.path.isdir(path):
+                    continue
+                if os.path.islink(path):
+                    real = os.path.realpath(path)
+                    if real in followed:
+                        continue
+                    followed.add(real)
+                waiting.append(f"{here}{name}/")
+
     def _is_there(self, path: str) -> bool:
         return os.path.lexists(os.path.join(self._directory, path))
 
     def _names(self, directory: str) -> list[str]:
+        self._count.take()
         try:
             names = os.listdir(os.path.join(self._directory, directory))
         except (OSError, ValueError):
             return []
-        self._seen += len(names)
-        if self._seen > MOST_ENTRIES:
-            raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
+        self._count.take(len(names))
         if self._stop():
             raise Unclear("takes too long to expand")
         return names

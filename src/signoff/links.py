@@ -6,15 +6,19 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from stat import S_ISLNK
+from typing import TYPE_CHECKING
 
 from signoff.core.call import UNFOLLOWED, Call
-from signoff.policy.engine import Policy
+from signoff.policy.engine import FileWatch, Policy
 from signoff.policy.layers import Layers
 from signoff.policy.places import is_too_long, normal
-from signoff.policy.secret import secret_place
+from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.common_files import BELOW_SHOWN, BELOW_TRACKED, FileSet, split_below
 from signoff.policy.shell.file_patterns import Unclear, escaped, is_wild, unescaped
 from signoff.policy.shell.filters import keeps_out
+
+if TYPE_CHECKING:
+    from signoff.found_files import EntryCount
 
 _PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
 """A relative path in its plainest form: no empty, `.` or `..` steps."""
@@ -30,32 +34,46 @@ def looked_up(call: Call, policy: Policy | Layers, root: str) -> Call:
         return call
     start = call.start or root
     found = followed(start, policy.paths_of(call))
-    wary = bool(policy.wary_of_paths(call))
-    for files in policy.patterns_of(call):
-        try:
-            for path, where, is_link in _standing(files, start, wary):
-                if (is_link and (secret_place(where) or where != normal(os.path.join(start, path)))) or (
-                    wary and policy.is_about(call.changed(resolved={path: where}), path)
-                ):
-                    found[path] = where
-        except (Unclear, OSError, ValueError):
-            found[files.pattern] = UNFOLLOWED
+    patterns = policy.patterns_of(call)
+    if patterns:
+        found |= _found(patterns, start, policy.watch(call))
     return call.changed(resolved=found) if found else call
 
 
-def _standing(files: FileSet, root: str, wary: bool) -> Iterator[tuple[str, str, bool]]:
+def _found(patterns: Iterable[FileSet], start: str, watch: FileWatch | None) -> dict[str, str]:
+    """Return the files that matter to a rule among those that patterns stand for, and where they lead."""
+    from signoff.found_files import EntryCount  # few calls need it
+
+    found: dict[str, str] = {}
+    count = EntryCount()
+    for files in patterns:
+        try:
+            found.update(
+                (path, where)
+                for path, where, is_link in _standing(files, start, count, watch)
+                if (is_link and (secret_place(where) or where != normal(os.path.join(start, path))))
+                or (watch is not None and watch.about(path, where))
+            )
+        except (Unclear, OSError, ValueError):
+            found[files.pattern] = UNFOLLOWED
+    return found
+
+
+def _standing(files: FileSet, root: str, count: EntryCount, watch: FileWatch | None) -> Iterator[tuple[str, str, bool]]:
     """Yield the files that a set stands for, written as its pattern is, where they lead, and whether by a link.
 
     Raises `Unclear` if that is not clear. Unless a rule is wary of some, a large tree is not examined completely.
     """
-    from signoff.found_files import MOST_LINKS, files_below, tracked_below  # few calls need it
+    from signoff.found_files import MOST_LINKS, files_below, tracked_below
 
     pattern, end = split_below(files.pattern)
-    budget = None if wary else iter(range(MOST_LINKS))
-    for path in _expanded(pattern, root):
+    published = watch is not None and watch.thorough
+    budget = None if watch is not None else iter(range(MOST_LINKS))
+    for path in _expanded(pattern, root, count):
+        count.take()
         top = os.path.join(root, _home(root, path))
         if end == BELOW_TRACKED:
-            yield from ((os.path.join(path, below), where, False) for below, where in tracked_below(top))
+            yield from ((os.path.join(path, below), where, False) for below, where in tracked_below(top, count))
             continue
         if not end:
             if "/-" in f"/{path}":  # whatever is before it: the line may have changed into that directory
@@ -63,24 +81,27 @@ def _standing(files: FileSet, root: str, wary: bool) -> Iterator[tuple[str, str,
             yield path, os.path.realpath(top), True
             continue
         real = os.path.realpath(top)
-        for below, link in (
-            files_below(top, hidden=end != BELOW_SHOWN, published=wary, budget=budget) if os.path.isdir(top) else ()
+        if watch is not None and holds_secrets(real):
+            raise Unclear("stands for files of which some hold secrets")
+        for below, leads in (
+            files_below(top, hidden=end != BELOW_SHOWN, published=published, budget=budget, count=count)
+            if os.path.isdir(top)
+            else ()
         ):
-            if keeps_out(files.filters, below) and not (link and os.path.isdir(link)):
+            if keeps_out(files.filters, below) and not (leads and os.path.isdir(leads)):
                 continue  # filters for files do not apply to symlinks to directories
-            where = os.path.realpath(link) if link else os.path.join(real, below)
-            yield os.path.join(path, below), where, bool(link)
+            yield os.path.join(path, below), leads or os.path.join(real, below), bool(leads)
 
 
-def _expanded(pattern: str, root: str) -> Iterable[str]:
+def _expanded(pattern: str, root: str, count: EntryCount) -> Iterable[str]:
     from signoff.found_files import expand
 
     if not is_wild(pattern):
         return (unescaped(pattern),)
     if not _is_home(root, pattern):
-        return expand(pattern, root)
+        return expand(pattern, root, count=count, deep=True)
     home = os.path.expanduser("~")
-    return (f"~{path[len(home) :]}" for path in expand(escaped(home) + pattern[1:], root))
+    return (f"~{path[len(home) :]}" for path in expand(escaped(home) + pattern[1:], root, count=count, deep=True))
 
 
 def _home(root: str, path: str) -> str:

@@ -97,6 +97,18 @@ def test_a_link_that_leads_nowhere_is_in_the_way_too(tmp_path: Path, taken: str,
 
 
 @pytest.mark.parametrize("directory", ["workers", ".signoff"])
+def test_nothing_is_written_through_a_link(tmp_path: Path, directory: str) -> None:
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    (mine := tmp_path / "mine").mkdir()
+    (mine / directory).symlink_to(elsewhere)
+    assert f"{directory} is a link; nothing was written" in refused(signoff("init", cwd=mine))
+    assert everything_in(mine) == [directory] and not everything_in(elsewhere)
+    (tmp_path / "here").symlink_to(mine)
+    (mine / directory).unlink()
+    assert signoff("init", cwd=tmp_path / "here").returncode == 0, "the directory itself may be reached by a link"
+
+
+@pytest.mark.parametrize("directory", ["workers", ".signoff"])
 def test_a_file_where_a_directory_should_be_is_in_the_way(tmp_path: Path, directory: str, wording: Wording) -> None:
     (tmp_path / directory).write_text("mine")
     assert refused(signoff("init", cwd=tmp_path)) == wording()

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
+from signoff.cli import own_checks as own_checks_module
 from signoff.cli.coding_policy import coding_policy
 from signoff.cli.own_checks import only_checks, own_checks, tools
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.policy.engine import Policy
+from signoff.policy.places import runs_later
 
 
 def test_tools_that_the_project_names_are_found(tmp_path: Path) -> None:
@@ -29,6 +32,61 @@ def test_tools_that_the_project_names_are_found(tmp_path: Path) -> None:
     assert {"eslint *", "attw --pack", "npm test"} <= {*found.allowed}
     assert "eslint --fix" in found.rewrites
     assert not {"mypy *", "prettier --check *", "tox", "make test", "yarn lint"} & {*found.allowed}
+
+
+def test_who_writes_a_file_with_settings_of_a_check_is_asked() -> None:
+    for name, keys in tomllib.loads(own_checks_module._TABLE.read_text(encoding="utf-8")).items():
+        named = f"{keys['settings']} {keys.get('files', '')}".split()
+        assert named, f"say which files with settings {name} reads"
+        for file in {*named} - {"-"}:
+            assert runs_later(file), (name, file)
+            assert runs_later(f"packages/a/{file}"), (name, file)
+
+
+@pytest.mark.parametrize(
+    ("tool", "check", "rewriting"),
+    [
+        ("prettier", "prettier -c src", "prettier -c -w src"),
+        ("prettier", "prettier --check .", "prettier --check -uw ."),
+        ("prettier", "prettier -l .", "prettier -lw ."),
+        ("oxlint", "oxlint src", "oxlint --fix-suggestions src"),
+        ("eslint", "eslint src", "eslint --fix src"),
+        ("jest", "jest src", "jest -u src"),
+        ("@biomejs/biome", "biome check src", "biome check --write src"),
+        ("@biomejs/biome", "biome lint .", "biome lint --apply-unsafe ."),
+    ],
+)
+def test_a_check_that_rewrites_files_asks(tmp_path: Path, tool: str, check: str, rewriting: str) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"devDependencies": {tool: "1"}}))
+    policy = Policy.from_rules(yaml.safe_load(coding_policy(tmp_path))["policy"], root=str(tmp_path))
+
+    def effect(line: str) -> Effect:
+        return policy.judge(Call(tool="Bash", args={"command": line}, labels=frozenset({"proc.exec"}))).effect
+
+    assert effect(check) is Effect.ALLOW
+    assert effect(rewriting) is Effect.ASK
+
+
+@pytest.mark.parametrize(
+    ("file", "text"), [("pyproject.toml", '[project]\nname = "My-x"\n'), ("setup.cfg", "[metadata]\nname = my_x\n")]
+)
+def test_a_python_project_says_its_version_and_lists_what_is_installed(tmp_path: Path, file: str, text: str) -> None:
+    (tmp_path / file).write_text(text)
+    (tmp_path / "pytest.ini").touch()
+    assert not [one for one in own_checks(tmp_path).allowed if "my_x" in one]  # there is no such module
+    (tmp_path / "src" / "my_x").mkdir(parents=True)
+    found = {*own_checks(tmp_path).allowed}
+
+    assert {"python -m my_x --version", "python3 -m pip list", "python -m pytest --version"} <= found
+    assert not [one for one in found if one.endswith(("my_x *", "pip *", "pip list *"))]
+
+
+@pytest.mark.parametrize(("file", "runner"), [("uv.lock", "uv run"), ("poetry.lock", "poetry run")])
+def test_tools_are_also_run_by_what_manages_the_environment(tmp_path: Path, file: str, runner: str) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.black]\n")
+    assert not [one for one in own_checks(tmp_path).allowed if " run " in one]
+    (tmp_path / file).touch()
+    assert {f"{runner} pytest *", f"{runner} black --check *"} <= {*own_checks(tmp_path).allowed}
 
 
 @pytest.mark.parametrize(
@@ -73,6 +131,152 @@ def test_scripts_environments_sessions_and_targets_are_found_by_their_names(tmp_
     assert not [
         one for one in found if any(word in one for word in ("docs", "publish", "release", "CHECK", "no_session"))
     ]
+
+
+def test_a_django_project_tests_by_its_own_program(tmp_path: Path) -> None:
+    (tmp_path / "manage.py").touch()
+    assert {"./manage.py test", "python manage.py check"} <= {*own_checks(tmp_path).allowed}
+
+
+def test_a_check_by_its_name_that_does_more_is_not_found_in_another(tmp_path: Path) -> None:
+    scripts = {"test": "jest && npm run check && npm run gone", "check": "tsc && git push"}
+    (tmp_path / "package.json").write_text(json.dumps({"scripts": scripts}))
+    assert {*own_checks(tmp_path).allowed} & {"jest", "npm run check", "npm run gone"} == {"jest"}
+
+
+def test_what_checks_run_is_found_word_for_word(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text(
+        json.dumps(
+            {
+                "scripts": {
+                    "test:cov": "nyc --exclude x npm test",
+                    "test:db": "cross-env DB=mysql npm run lint:all",
+                    "check": "CI=1 ninja-check -a && c8 report && echo ok",
+                    "lint:all": "concurrently -c red 'npm:lint:js'",
+                    "types": "tsc -p tsconfig.types.json",
+                    "dev": "vitest --ui",
+                }
+            }
+        )
+    )
+    (tmp_path / "tox.ini").write_text(
+        "[testenv]\ncommands =\n    pytest --run-optional {posargs:tests}\n    ruff check --no-fix\n"
+        "[testenv:lint]\ncommands = flake8p lib \\\n    test\n"
+        "[testenv:random]\n[testenv:mine]\ncommands = python x.py\n"
+    )
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.tox.env.stress]\ncommands = [["pytest", "-x", {replace = "posargs", default = []}]]\n'
+    )
+    (tmp_path / "Makefile").write_text(
+        "lint:\n\t@ruffer check\nunit: all\n\tpytest -n 2\n\trun $(X)\nall:\n\tmypy -p x\n"
+    )
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    (tmp_path / ".github" / "workflows" / "ci.yml").write_text(
+        "jobs: {a: {steps: [{uses: x}, {run: 'pip install -e .\n\n  uv run pytest -q tests\n\n"
+        "  pytest ${{ x }}\n\n  ./go'}]}}"
+    )
+    found = {*own_checks(tmp_path).allowed}
+
+    assert {
+        "nyc --exclude x npm test",
+        "c8 report",
+        "concurrently -c red npm:lint:js",
+        "tsc -p tsconfig.types.json",
+    } <= found
+    assert {"flake8p lib test", "ruffer check", "pytest -n 2", "uv run pytest -q tests"} <= found
+    assert {"tox -e random", "tox -e stress", "tox -e lint"} <= found
+    assert "cross-env DB=mysql npm run lint:all" in found
+    assert not [
+        one
+        for one in found
+        if any(word in one for word in ("ninja", "--ui", "mypy -p", "mine", "go", "pip install", "$"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ruff check -o signoff.yaml .", "ruff check -o .git/hooks/x .", "pytest --junitxml=signoff.yaml",
+     "ruff check @r.txt", "ruff check --add-noqa .", "eslint --config evil.mjs .",
+     "tsc --noEmit -p ../../x.json", "coverage html -d ../out",
+     "mypy --python-executable ./evil .", "go vet -vettool=./evil", "cross-env PATH=bin eslint .",
+     "cross-env NODE_OPTIONS=--require=./evil eslint .", "pytest --basetemp=/home/u"],
+)  # fmt: skip
+def test_of_a_workflow_only_what_a_last_star_covers_is_allowed(tmp_path: Path, line: str) -> None:
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    steps = json.dumps({"jobs": {"a": {"steps": [{"run": "eslint --quiet src"}, {"run": line}]}}})
+    (tmp_path / ".github" / "workflows" / "a.yml").write_text(steps)
+    assert own_checks(tmp_path).allowed == ("eslint --quiet src",)
+
+
+def test_files_that_grow_without_end_are_read_to_a_limit(tmp_path: Path) -> None:
+    """In full, these would take hours."""
+    (tmp_path / "tox.ini").write_text(
+        f"[tox]\nenvlist = py{'{1,2}' * 38}\n[testenv]\ncommands =\n" + "  pytest\n" * 3_000
+    )
+    rules = "".join(f"t{number}-test " for number in range(20_000))
+    (tmp_path / "Makefile").write_text(f"{rules}:\n" + "\tpytest\n" * 20_000)
+    (tmp_path / ".github" / "workflows").mkdir(parents=True)
+    steps = f"x: &s {{run: {json.dumps('pytest')}}}\ny: &j {{steps: [{'*s, ' * 3_000}]}}\n"
+    jobs = "".join(f"  j{number}: *j\n" for number in range(3_000))
+    (tmp_path / ".github" / "workflows" / "a.yml").write_text(f"{steps}jobs:\n{jobs}")
+    assert "make t1-test" in own_checks(tmp_path).allowed
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "node x.js",
+        "bash -c id",
+        "sh check.sh",
+        "python check.py",
+        "python -c 1",
+        "./check",
+        "tools/check",
+        "npx evil",
+        "pnpm dlx evil",
+        "npm install && jest",
+        "jest && pip install x",
+        "cp a b",
+        "curl https://x.example",
+        "git push",
+        "tee x",
+        "cat .env",
+        "jest -u",
+        "eslint --fix",
+        "jest $X",
+        "jest *",
+        "cd sub && jest",
+        "mypy --install-types",
+        "xargs x",
+        "uv run bash x",
+        "cross-env A=b node x.js",
+        "cross-env A=b",
+        "uv run",
+        "jest '\"'",
+        "jest 'a*'",
+        "sudo jest",
+        "make x",
+        "jest {a}",
+        "yes",
+        "No",
+        "jést",
+        "npm run gone && jest *",
+        "if",
+        "",
+        "signoff hook uninstall",
+        "claude -p x",
+        "busybox sh evil",
+        "script -c evil",
+        "unshare sh",
+        "gh repo delete x --yes",
+        "systemctl stop x",
+        "aws s3 rb s3://x",
+    ],
+)
+def test_what_a_script_runs_besides_is_not_allowed_by_itself(tmp_path: Path, script: str) -> None:
+    (tmp_path / "package.json").write_text(json.dumps({"scripts": {"test": script}}))
+    bare = {"npm test", "npm run test", "npm run build", "npm run lint", "node --test"}
+    assert {*own_checks(tmp_path).allowed} <= bare
 
 
 @pytest.mark.parametrize(
@@ -123,6 +327,8 @@ WRITING = {
     "cspell": "-c --config --reporter",
     "tox": "-c --workdir -x --override",
     "make lint": "-f --file --eval SHELL=",
+    "biome check": "--write --fix --config-path --apply",
+    "spin test": "-p --build-dir",
 }
 
 

@@ -54,6 +54,8 @@ class Real:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     address: str = ""
     """The environment variable for the address of the model."""
+    oldest: tuple[int, ...] = ()
+    """What was found out holds from this version on: an older one in the directory of caches is replaced."""
 
 
 @dataclass
@@ -127,14 +129,23 @@ def program(real: Real) -> str:
 
 def installed(real: Real) -> str:
     """The program, installed by npm if need be; "" with no npm or no registry."""
-    if program(real) or shutil.which("npm") is None:
-        return program(real)
     directory = CACHE / real.program
+    if shutil.which("npm") is None or (program(real) and not _is_outdated(real, directory)):
+        return program(real)
     directory.mkdir(parents=True, exist_ok=True)
-    words = ["npm", "install", "--prefix", str(directory), "--no-audit", "--no-fund", real.package]
+    words = ["npm", "install", "--prefix", str(directory), "--no-audit", "--no-fund", f"{real.package}@latest"]
     subprocess.run(words, capture_output=True, timeout=600, check=False)
     program.cache_clear()
     return program(real)
+
+
+def _is_outdated(real: Real, directory: Path) -> bool:
+    """Whether it is our own copy, and too old."""
+    file = directory / "node_modules" / real.package / "package.json"
+    if not program(real).startswith(str(directory)) or not file.is_file():
+        return False
+    version = json.loads(file.read_text())["version"].partition("-")[0]
+    return tuple(map(int, version.split("."))) < real.oldest
 
 
 @contextmanager
@@ -208,6 +219,7 @@ CLAUDE = Real(
         "IS_SANDBOX": "1",
     },
     address="ANTHROPIC_BASE_URL",
+    oldest=(2, 1, 327),  # those before it ask no PermissionRequest hook with `-p`
 )
 BYPASS = ("--permission-mode", "bypassPermissions")
 CODEX = Real(

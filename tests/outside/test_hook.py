@@ -16,7 +16,7 @@ import pytest
 from tests import start
 from tests.server.serving import until
 
-from signoff.core.strict_json import MOST_BYTES
+from signoff.core.strict_json import MOST_BYTES, MOST_PARTS
 from signoff.errors import WrongUse
 from signoff.wiring import hook_launcher, outside_desk, project_trust
 
@@ -314,6 +314,9 @@ BROKEN = {
     "too large": b'{"a": "' + b"x" * hook_launcher.MOST_BYTES + b'"}',
     "too large to be judged": json.dumps(
         {**EVENT, "tool_input": {"command": "ls " + "x" * MOST_BYTES}, "tool_use_id": "t"}
+    ).encode(),
+    "too many parts to be judged": json.dumps(
+        {**EVENT, "tool_input": {"command": "ls", "numbers": [1] * MOST_PARTS}, "tool_use_id": "t"}
     ).encode(),
     "no tool": json.dumps({**EVENT, "tool_name": None}).encode(),
     "no arguments": json.dumps(EVENT).encode(),

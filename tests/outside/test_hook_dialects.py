@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,26 @@ def test_codex_types_unasked_so_what_takes_commands_from_a_terminal_is_in_doubt(
 
     assert "nobody is asked about what this agent types" in doubt("codex")
     assert doubt("claude-code") == "" == doubt("gemini", "BeforeTool", "run_shell_command"), "they have no terminal"
+
+
+@pytest.mark.parametrize(
+    ("agent", "event", "tool", "args", "told"),
+    [
+        ("claude-code", "PreToolUse", "Bash", {"command": "ls -l", "description": "Look"}, "Run: ls -l"),
+        ("claude-code", "PreToolUse", "Edit", {"file_path": "/a/b.py", "old_string": "x"}, "Edit /a/b.py"),
+        ("claude-code", "PreToolUse", "WebFetch", {"url": "https://a.b/c", "prompt": "x"}, "WebFetch https://a.b/c"),
+        ("codex", "PreToolUse", "Bash", {"command": ["git", "status"]}, ""),
+        ("gemini", "BeforeTool", "run_shell_command", {"command": "make"}, "Run: make"),
+        ("claude-code", "PreToolUse", "Task", {"command": "ls", "path": "x"}, ""),
+    ],
+)
+def test_calls_of_an_agents_own_tools_are_listed_by_what_they_do(
+    agent: str, event: str, tool: str, args: dict[str, Any], told: str
+) -> None:
+    call = read(agent, event, tool, args).call
+    assert call is not None and call.said.get("summary", "") == told
+    server = read("gemini", "BeforeTool", "run_shell_command", args, mcp_context={"server_name": "s", "tool_name": "x"})
+    assert server.call is not None and not server.call.said, "others may mean something else by the same names"
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -162,6 +184,25 @@ def test_a_pattern_of_files_that_are_printed_is_looked_up(tmp_path: Path, patter
         assert bool(call.doubt) is asks, (given, call.doubt)
 
 
+def test_a_directory_is_looked_through_once_for_all_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        (tmp_path / f"f{number}").touch()
+    looks: list[object] = []
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda *args: (looks.append(args), real(*args))[1])
+
+    def doubt(patterns: list[str]) -> str:
+        call = read("gemini", "BeforeTool", "read_many_files", {"include": patterns}, cwd=str(tmp_path)).call
+        assert call is not None
+        return call.doubt
+
+    assert not doubt([f"f{number}*" for number in range(100)])
+    assert len(looks) == 1
+    monkeypatch.setattr("signoff.found_files.MOST_ENTRIES", 200)
+    assert not doubt(["./" * number + "*" for number in range(5)])
+    assert "more than 200 names" in doubt(["./" * number + f"F{number}" for number in range(20)])
+
+
 @pytest.mark.parametrize(
     "pattern", ["/etc/passwd", "{/etc/passwd,x}", "{x,/etc/*}", "@(/etc/x|y)", "../*", "a/../../x", "~/x", "{a,~}/b"]
 )
@@ -182,7 +223,8 @@ def test_a_pattern_that_leads_out_is_judged_by_where_it_leads(tmp_path: Path, pa
 @pytest.mark.parametrize(
     ("pattern", "path", "asks"),
     [("*", "", True), ("**/*", "", True), ("**", "conf", True), ("*.py", "", False), ("**/*.py", "", False),
-     ("*", "src", False), ("**/*", "src", False), ("!*", "", False), ("src/**", "", False)],
+     ("*", "src", False), ("**/*", "src", False), ("!*.md", "", True), ("src/**", "", False), ("conf/*", "", True),
+     ("**/conf/*", "", True), ("conf/**", "", True), ("c*f/?env", "", True), ("conf/*.py", "", False)],
 )  # fmt: skip
 def test_a_pattern_for_all_files_selects_those_that_a_search_leaves_out(
     tmp_path: Path, pattern: str, path: str, asks: bool
@@ -199,6 +241,86 @@ def test_a_pattern_for_all_files_selects_those_that_a_search_leaves_out(
         call = read(agent, name, tool, given, cwd=str(tmp_path)).call
         assert call is not None
         assert bool(call.doubt) is asks, (tool, call.doubt)
+
+
+IGNORED = {
+    "": True, ".gitignore: .env": False, ".gitignore: *.env": False, ".gitignore: conf": False,
+    ".gitignore: conf/": False, ".gitignore: /conf/.env": False, ".gitignore: con?/.e*": False, ".ignore: .env": False,
+    ".gitignore: # .env": True, ".gitignore: .env/": True, ".gitignore: /.env": True, ".gitignore: [.]env": True,
+    ".gitignore: .env\n!.env": True, ".gitignore: .env\n!*.md": False, ".gitignore: .env; .ignore: !.env": True,
+    ".gitignore: .env; conf/.rgignore: !*": True, ".gitignore: .env; .ignore: !conf/": True,
+    ".gitignore: .env; .agignore: !.env": True, ".agignore: .env": True, ".fdignore: .env": True,
+    ".gitignore:  .env": True, ".gitignore: .env\x1f": True, ".gitignore: #\r.env": True,
+    ".gitignore: #\u2028.env": True,
+    ".gitignore: x\x0b.env": True, ".gitignore: \udcff\n.env": True, ".gitignore: .env\n\udcff": False,
+    ".gitignore: \u00a0.env": True, ".gitignore: .env ": True, ".gitignore: é\n.env": False,
+    ".gitignore: .env; src/.ignore: !.env": False, ".gitignore: .env; .git/info/exclude: !.[e]nv": True,
+}  # fmt: skip
+"""What stands in ignore files, and whether a search may print `conf/.env` then."""
+
+
+@pytest.mark.parametrize(("files", "asks"), IGNORED.items())
+def test_a_search_reads_what_no_ignore_file_leaves_out(tmp_path: Path, files: str, asks: bool) -> None:
+    (tmp_path / ".git" / "info").mkdir(parents=True)
+    for file in ("conf/.env", "src/b.py"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("needle")
+    for file, _, text in (one.partition(": ") for one in files.split("; ") if one):
+        (tmp_path / file).write_bytes(f"{text}\n".encode("utf-8", "surrogateescape"))
+    call = read("claude-code", "PreToolUse", "Grep", {"pattern": "x"}, cwd=str(tmp_path)).call
+    assert call is not None and bool(call.doubt) is asks
+    if rg := shutil.which("rg"):
+        command = [rg, "--hidden", "--no-messages", "needle", "."]
+        printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stdout
+        assert asks or ".env" not in printed
+    below = read("claude-code", "PreToolUse", "Grep", {"pattern": "x", "path": "src"}, cwd=str(tmp_path)).call
+    assert below is not None and not below.doubt
+
+
+@pytest.mark.parametrize("line", ["conf/", "conf", "/conf", "c*", ".env", "/conf/.env", "*/.env"])
+def test_no_ignore_file_is_asked_about_the_directory_that_a_search_is_given(tmp_path: Path, line: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "conf" / "deep").mkdir(parents=True)
+    (tmp_path / ".gitignore").write_text(f"{line}\n")
+    (tmp_path / "linked").symlink_to("conf")
+    (tmp_path / "conf" / ".env").write_text("x")
+    for path in ("conf", "conf/", "conf/deep/..", str(tmp_path / "conf")):
+        call = read("claude-code", "PreToolUse", "Grep", {"pattern": "x", "path": path}, cwd=str(tmp_path)).call
+        assert call is not None and bool(call.doubt) is not line.endswith(".env"), path
+    call = read("claude-code", "PreToolUse", "Grep", {"pattern": "x", "path": "linked"}, cwd=str(tmp_path)).call
+    assert call is not None and call.doubt
+
+
+def test_a_search_may_print_what_git_tracks_unless_it_selects_it(tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "test.pem").write_text("x")
+    for tracked in (False, True):
+        if tracked:
+            for command in (["git", "init", "-q", "."], ["git", "add", "keys"]):
+                subprocess.run(command, cwd=tmp_path, check=True)
+        for path in (tmp_path, tmp_path / "keys"):
+            call = read(
+                "claude-code", "PreToolUse", "Grep", {"pattern": "x", "path": str(path)}, cwd=str(tmp_path)
+            ).call
+            assert call is not None and bool(call.doubt) is not tracked
+        call = read("claude-code", "PreToolUse", "Grep", {"pattern": "x", "glob": "k*/*"}, cwd=str(tmp_path)).call
+        assert call is not None and call.doubt
+
+
+def test_an_ignore_file_of_git_counts_in_a_repository_only(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("x")
+    (tmp_path / ".gitignore").write_text(".env\n")
+    call = read("claude-code", "PreToolUse", "Grep", {"pattern": "x"}, cwd=str(tmp_path)).call
+    assert call is not None and call.doubt
+
+
+@pytest.mark.parametrize(
+    "given", [{"dir_path": "src", "directory": "fx"}, {"dir_path": ["src"], "directory": "fx"}, {"directory": 1}]
+)
+def test_a_command_that_names_several_directories_is_in_doubt(tmp_path: Path, given: dict[str, object]) -> None:
+    told: dict[str, Any] = {"command": "git status", **given}
+    call = read("gemini", "BeforeTool", "run_shell_command", told, cwd=str(tmp_path)).call
+    assert call is not None and "directories" in call.doubt
 
 
 def test_a_directory_that_a_pattern_names_in_other_letters_is_judged_by_where_it_leads(tmp_path: Path) -> None:
@@ -269,6 +391,13 @@ def test_the_files_of_a_patch_are_judged_however_it_is_handed_over() -> None:
     assert Patch().paths({"a": hidden, "b": "*** Begin Patch\n*** Add File: b.txt\n"}, "/") == {
         "paths": [*files, "b.txt"]
     }
+
+
+@pytest.mark.parametrize("piece", ["\n", " ", " \n", "\t", "*** Add File: "])
+def test_a_long_patch_is_read_in_time_that_grows_with_it_alone(piece: str) -> None:
+    """In squared time these would take hours."""
+    text = f"*** Begin Patch\n*** Add File: a{piece * (1_000_000 // len(piece))}b"
+    assert Patch().paths({"input": text}, "/")["paths"]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

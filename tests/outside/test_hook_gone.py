@@ -18,6 +18,7 @@ from tests.server.serving import until
 
 from signoff.wiring import hook_launcher
 
+RARE = (signal.SIGINT, signal.SIGHUP)
 GONE = "nobody waits for it any more"
 
 
@@ -63,7 +64,9 @@ def is_withdrawn(agent: Agent, request: str) -> None:
     assert agent.waits() == [], "nobody is asked what became of the call"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.nightly) for one in RARE)]
+)
 def test_a_hook_that_is_ended(agent: Agent, number: int) -> None:
     process, request = asks(agent)
     with process:

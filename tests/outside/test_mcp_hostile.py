@@ -109,7 +109,7 @@ async def test_a_tool_that_changes_while_people_think_is_asked_about_again(desk:
         assert liar.made == [], "what was approved is another tool"
         second = await desk.answer(YES)
         assert text_of(await call) == "done" and liar.made == ["note"]
-    assert "the tool's definition changed after ana approved it" in card_for(second).changed
+    assert "the tool's definition changed after the question; ana approved it" in card_for(second).changed
     assert str((await desk.request(first.id)).state) == "cancelled"
     pin = (await Broker(desk.opened).pins.of("desk", ["note"]))["note"]
     assert pin.definition.description == "Send a note to everybody."

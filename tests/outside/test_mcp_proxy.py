@@ -466,7 +466,7 @@ async def test_an_approval_does_not_hold_for_a_tool_that_changes_before_it_is_us
     async with desk.proxied(client="desktop") as client:
         assert "waits for a person" in text_of(await client.call_tool("note", {"text": "a"}))
     [request] = await desk.waiting()
-    assert "the tool's definition changed after ana approved it" in card_for(request).changed
+    assert "the tool's definition changed after the question; ana approved it" in card_for(request).changed
     assert desk.notes == []
 
 
@@ -881,6 +881,14 @@ def test_what_a_program_writes_to_standard_error_is_passed_on_without_secrets(
     assert told.startswith("[desk] key=⟦masked 1: declared secret⟧ ⟦ESC⟧[2J\n")
     assert "hush" not in told and told.count("\n") == 3
     assert log.told() == "; it said: end"
+
+
+def test_the_last_line_of_a_program_that_is_cut_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    log = ServerLog(UpstreamServer(name="desk", command=("x",)))
+    os.write(log.fileno(), b"e" * 400 + b"\n")
+    until(lambda: "\n" in capsys.readouterr().err, "it is passed on")
+    log.close()
+    assert log.told() == f"; it said: {'e' * 299}…"
 
 
 # --- what a command line means ---

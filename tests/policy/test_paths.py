@@ -251,3 +251,18 @@ def test_blanks_that_a_tool_may_cut_off_allow_nothing_and_hide_nothing(path: str
     denied = Policy.from_rules([{"deny": {"path": "/etc/**"}}, {"allow": "read"}], root="/work")
     wanted = Effect.DENY if "etc" in path else Effect.ALLOW
     assert denied.judge(Call(tool="read", args={"path": path})).effect is wanted
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("sort -u a -o a", "`sort -o` writes its output to a file"),
+        ("git push", "`git push` sends commits to another repository"),
+        ("frob x", "which files `frob` touches is not known"),
+        ("python -c x", "`python` runs code of another language"),
+    ],
+)
+def test_doubt_about_the_files_of_a_command_says_what_the_program_is_known_to_do(command: str, why: str) -> None:
+    rules = policy({"id": "secrets", "deny": {"path": "**/.env"}})
+    reason = rules.judge(call("shell", command=command)).reason
+    assert reason.startswith("secrets could not be checked: ") and reason.endswith(why)

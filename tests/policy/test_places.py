@@ -88,6 +88,9 @@ toolsets.py requirements.txt requirements-dev.txt Cargo.toml build.rs .cargo/con
 vite.config.ts jest.config.js .eslintrc.js .envrc .mcp.json AGENTS.md .cursor/rules/x .claude/settings.json
 node_modules/x/i.js venv/lib/python3/site-packages/x.py a/__pycache__/x.pyc x.service .config/fish/config.fish
 .unknown-tool/settings.toml .\uff47it/config .g\u200cit/config GIT~1/config .git./config .git::$INDEX_ALLOCATION/config
+knexfile.js knexfile.ts build.mjs versioneer.py roles/x/filter_plugins/y.py lookup_plugins/z.py hatch_build.py
+opencode.jsonc lefthook.json QWEN.md CONVENTIONS.md aclocal.m4 m4/x.m4 build.sc build.mill toxfile.py rules/a.smk
+test/mocha.opts package.json5
 ./.git/config a/../.git/config binding.gyp gems.rb Rakefile.rb build.ninja Build.PL CMakeUserPresets.json opencode.json
 nodemon.json cdk.json project.json serverless.ts webpack.mix.js gatsby-node.js rector.php phpstan.neon conanfile.py
 xmake.lua Setup.hs dune project.clj deps.edn magefile.go build.cake autorun.inf x.egg-info/entry_points.txt

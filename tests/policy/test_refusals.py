@@ -10,7 +10,15 @@ from tests.tables import table
 
 from signoff.errors import PolicyError
 from signoff.policy.engine import Policy
+from signoff.policy.phrases import did_you_mean
 from signoff.policy.policy_source import parse_policy
+
+
+def test_a_hint_names_all_words_that_are_equally_near() -> None:
+    words = ["b/notetaker", "a/notetaker", "writer"]
+    assert did_you_mean("notetaker", words) == "did you mean `a/notetaker` or `b/notetaker`?"
+    assert did_you_mean("alow", ["allow", "ask", "deny"]) == "did you mean `allow`?"
+    assert did_you_mean("zzz", ["allow", "ask"]) == "known here: `allow`, `ask`"
 
 
 def refused(text: str) -> PolicyError:

@@ -22,7 +22,7 @@ from signoff.core.visible_text import suspicious, visible
 from signoff.policy.addresses import may_name_somebody, read_recipients
 from signoff.policy.places import runs_later
 from signoff.policy.shell.command_facts import ShellFacts
-from signoff.policy.shell.common_files import may_share
+from signoff.policy.shell.common_files import KnownFiles, may_share
 from signoff.policy.shell.literal_words import read_line
 from signoff.policy.sql import read_sql
 from signoff.policy.url import urls_in
@@ -44,6 +44,12 @@ def shell(line: str) -> None:
     assert facts.commands is not None
     assert facts.touched is not None
     assert facts.effects is not None
+
+
+def among_links(size: int) -> tuple[str, KnownFiles]:
+    """A line of commands with a pattern, and as many symlinks that it stands for."""
+    line = "".join(f"cat a{number} *;" for number in range(size))
+    return line, KnownFiles({f"l{number}": "/elsewhere" for number in range(size)})
 
 
 def sql(text: str) -> None:
@@ -85,7 +91,23 @@ def lines(size: int) -> dict[str, object]:
     return {"text": "a b\n" * (size // 4)}
 
 
-SHELL = ("ls;", "cd a;", "cd ..;", "rm a;", "cp a b;", "foo a;", "sh -c 'ls';", "cat a* b*;", "$(ls) ", "a=b;", "ls|")
+SHELL = (
+    "ls;",
+    "cd a;",
+    "cd ..;",
+    "rm a;",
+    "cp a b;",
+    "foo a;",
+    "diff a b;",
+    "sed s/a/b/;",
+    "awk 1 x|",
+    "./foo a;",
+    "sh -c 'ls';",
+    "cat a* b*;",
+    "$(ls) ",
+    "a=b;",
+    "ls|",
+)
 WORDS = ("a ", "'a' ", "* ", "{a,b} ", ">a ", "<a ", "a/../", "~/", "[a]", "-a ", "a=b,c=d:")
 WORD_SIZES = {"<a ": 150}
 """Where a bound is between two sizes, they say nothing."""
@@ -112,6 +134,7 @@ READERS: Mapping[str, tuple[Callable[[Any], object], Callable[[int], object], in
         for piece in ("a/", "../", "~/", "*/", "/", "\u00e9/")
     },
     **{f"names of {piece}": (look, repeated(piece), 1_500) for piece in ("a/", "../", "*") for look in (runs_later,)},
+    "a pattern among links": (lambda given: ShellFacts(*given), among_links, 50),
     "many paths": (judged("read_file", "paths"), listed("a/b"), 300),
     "patterns that share": (lambda text: may_share("**/a*b*/**", text), repeated("*a"), 400),
     "an address": (judged("fetch", "url"), repeated("https://a."), 2_000),

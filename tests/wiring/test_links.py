@@ -56,6 +56,57 @@ def test_no_pattern_hides_a_link_to_a_secret_or_an_option(project: Path, command
 
 
 @table(
+    "command",
+    ["cat **/note", "cat d/**/note", "cat **/n*", "cat **/er/note", "tac ***/note", "cat d/**",
+     'for f in **/note; do cat "$f"; done', "f=d; cat $f/**/note", "wc */**/no?e"],
+)  # fmt: skip
+def test_a_pattern_for_any_depth_finds_a_link_at_any(project: Path, command: str) -> None:
+    deep = project / "d" / "a" / "b" / "c" / "d" / "e" / "f" / "g" / "er"
+    deep.mkdir(parents=True, exist_ok=True)
+    (project / "notes").unlink(missing_ok=True)
+    (project / "docs").unlink(missing_ok=True)
+    assert verdict(project, command) is Effect.ALLOW
+    (deep / "note").symlink_to(project.parent / "home" / ".ssh" / "id_rsa")
+    assert verdict(project, command) is Effect.ASK
+    (deep / "note").unlink()
+
+
+@table(
+    ("file", "line", "effect"),
+    [
+        (".ignore", "!.env", Effect.ASK),
+        (".gitignore", "!.env*", Effect.ASK),
+        ("conf/.rgignore", "!*", Effect.ASK),
+        ("../.ignore", "!.[e]nv", Effect.ASK),
+        (".git/info/exclude", "!.env", Effect.ASK),
+        (".gitignore", "!.keep", Effect.ALLOW),
+        (".gitignore", "# !.env", Effect.ALLOW),
+        ("src/.ignore", "!.env", Effect.ALLOW),
+    ],
+)
+def test_a_hidden_file_that_an_ignore_file_lets_in_is_searched(
+    project: Path, file: str, line: str, effect: Effect
+) -> None:
+    (project / ".git" / "info").mkdir(parents=True, exist_ok=True)
+    (project / file).write_text(f"*.log\n{line}\n")
+    asks = {"ask": {"label": "proc.exec", "path": {"secret": True}}}
+    for command in ("rg x conf", "rg --no-ignore-vcs x conf", "cd conf && rg x"):
+        assert verdict(project, command, asks) is effect, command
+    assert verdict(project, "rg x src", asks) is Effect.ALLOW
+    (project / file).unlink()
+
+
+def test_ignore_files_above_where_a_link_leads_count(project: Path) -> None:
+    (project / "o" / "deep").mkdir(parents=True)
+    (project / "o" / ".ignore").write_text("!.env\n")
+    (project / "o" / "deep" / ".env").write_text("x")
+    (project / "lnk").symlink_to("o/deep")
+    asks = {"ask": {"label": "proc.exec", "path": {"secret": True}}}
+    for command in ("rg x lnk", "rg x lnk/", "rg x lnk/../deep", "cd lnk && rg x", "cd lnk && rg x ."):
+        assert verdict(project, command, asks) is Effect.ASK, command
+
+
+@table(
     "command", ["cat *.md", "cat src/*", "grep -rn x src", "rg x conf", "wc -l *.txt", "ls", "ls *", "grep -rn x conf"]
 )
 def test_patterns_over_ordinary_files_are_allowed(project: Path, command: str) -> None:
@@ -133,6 +184,8 @@ def test_a_pattern_for_directories_hides_nothing_below_them(project: Path, comma
         ("git clean -fdx", Effect.ASK),
         ("git add -f conf", Effect.ASK),
         ("git stash -a", Effect.ASK),
+        ("git stash -u", Effect.ASK),
+        ("git stash push --include-untracked", Effect.ASK),
         ("git mv conf c", Effect.ASK),
         ("find . -name '*.py' -delete", Effect.ALLOW),
         ("find src -delete", Effect.ALLOW),
@@ -305,6 +358,56 @@ def test_what_is_not_looked_at_completely_is_in_doubt(project: Path, monkeypatch
     anything = Policy.from_rules([{"deny": {"path": "**/.env"}}, {"allow": "Bash"}], root=str(project))
     assert anything.judge(call).effect is Effect.ALLOW
     assert anything.judge(found).effect is Effect.ASK
+
+
+@table("ask", ["grep -rn x src", "ls src/*; cat src/*.py", "git grep x -- src"])
+def test_names_that_are_looked_at_again_count_again(ask: str, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or one line could have the whole tree looked through as often as it has commands."""
+    policy = Policy.from_rules([{"deny": {"path": "**/.env"}}, READS], root=str(project))
+    looks: list[object] = []
+    for name in ("scandir", "listdir"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *args, real=real: (looks.append(args), real(*args))[1])
+    monkeypatch.setattr("signoff.found_files.MOST_ENTRIES", 20)
+    for times in (20, 40, 80):
+        line = "; ".join(ask.replace("src", "./" * number + "src") for number in range(times))
+        found = looked_up(Call(tool="Bash", args={"command": line}), policy, str(project))
+        assert UNFOLLOWED in found.resolved.values()
+        assert policy.judge(found).effect is Effect.ASK
+        assert len(looks) <= 3 * 20
+        looks.clear()
+
+
+@table(
+    ("command", "looks_below"),
+    [
+        ("grep -rn x src", True),
+        ("grep -rn x src; ls (", False),  # in doubt, whatever is there
+        ("grep -rn x /", False),  # full of secrets, whatever is there
+    ],
+)
+def test_a_tree_is_looked_through_only_if_that_can_matter(
+    command: str, looks_below: bool, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = Policy.from_rules([{"deny": {"path": "**/.env"}}, READS, {"allow": "*"}], root=str(project))
+    looks: list[object] = []
+    real = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda *args: (looks.append(args), real(*args))[1])
+    found = looked_up(Call(tool="Bash", args={"command": command}), policy, str(project))
+    assert bool(looks) is looks_below
+    assert policy.judge(found).effect is (Effect.ALLOW if looks_below else Effect.ASK)
+
+
+@table(("label", "effect"), [("fs.read", Effect.ALLOW), ("proc.exec", Effect.ASK)])
+def test_what_others_have_published_is_looked_through_only_for_a_rule_that_applies(
+    label: str, effect: Effect, project: Path
+) -> None:
+    published = project / "src" / "node_modules" / "x"
+    published.mkdir(parents=True, exist_ok=True)
+    (published / ".env").touch()
+    denies = {"deny": {"label": label, "path": {"secret": True}}}
+    assert verdict(project, "grep -rn x src", denies) is effect
+    assert verdict(project, "grep -rn x conf", denies) is Effect.ASK, "a secret of the project is seen in any case"
 
 
 @table("step", ["a/", "/a", "../", "~/", "é/", f"{'a' * 300}/"])

@@ -42,7 +42,14 @@ def _wrapped(words: Sequence[str], indent: int) -> str:
     """A list in YAML, its first line without the indent."""
     listed = ", ".join(words).replace(" ", "\0").replace(",\0", ", ")  # wrap lines only between the words
     space = " " * indent
-    wrapped = fill(f"[{listed}]", 112, initial_indent=space, subsequent_indent=f"{space} ", break_on_hyphens=False)
+    wrapped = fill(
+        f"[{listed}]",
+        112,
+        initial_indent=space,
+        subsequent_indent=f"{space} ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
     return wrapped.replace("\0", " ")[indent:]
 
 

@@ -57,6 +57,14 @@ def init(directory: Path, agent: str | None, network_reads: bool) -> None:
             f"{', '.join(there)} already exists; nothing was written.\n"
             "  Move it away, or name another directory: signoff init DIRECTORY"
         )
+    from signoff.config.files import link_on_the_way
+
+    for file in wanted:
+        if link := link_on_the_way(str(file), str(directory)):
+            raise WrongUse(
+                f"{link} is a link; nothing was written\n"
+                "  Move it away, or name another directory: signoff init DIRECTORY"
+            )
     _write_all(wanted, directory)
     for file in wanted:
         click.echo(f"wrote {file}")

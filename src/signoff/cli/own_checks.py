@@ -1,7 +1,8 @@
 """Find the tests and checks of a project by its own files: which tools it configures or requires, and its scripts.
 
 Scripts of package.json, environments of tox, sessions of nox and targets of make count if their name says that they
-test or check something and nothing in it, or in the script itself, says that they change something.
+test or check something and nothing in it, or in the script itself, says that they change something. Then the commands
+that they run count too. An environment of tox also counts if it runs nothing but known checks.
 """
 
 from __future__ import annotations
@@ -13,13 +14,23 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from signoff.cli.own_lines import KnownChecks, Named, recipes, tox_commands, tox_words, workflow_lines
+
 _TABLE = Path(__file__).parent / "templates" / "own-checks.toml"
+_PYTHONS = ("python", "python3")
+_RUNNERS = {"uv.lock": "uv run", "poetry.lock": "poetry run", "pdm.lock": "pdm run"}
+"""What runs a program of the project's environment, by the file that says which packages are in there."""
 _LARGEST = 1_000_000
 """The most characters of a file that are read."""
 _MOST_NAMES = 60
+_MOST_LISTED = 100
+"""The most environments and targets that are looked at to find those, and the most lines of one."""
+_MOST_STEPS = 1_000
 _SEPARATORS = re.compile(r"[-_.:/]+")
 _CHECKS = re.compile(
     r"(?:tests?|testing|checks?|checkers?|lint(?:s|er|ers|ing)?|types?|typechecks?|typecheck(?:er|ing)|typing|mypy|pyright"
@@ -59,16 +70,54 @@ def own_checks(directory: Path) -> OwnChecks:
     named = frozenset(_named(directory))
     allowed: list[str] = []
     rewrites: list[str] = []
+    runners = [runner for file, runner in _RUNNERS.items() if (directory / file).is_file()]
     for tool in tools():
         if named & tool.names or any((directory / file).is_file() for file in tool.files):
-            allowed += [
-                *tool.commands,
-                *(f"{python} -m {one}" for one in tool.modules for python in ("python", "python3")),
-            ]
+            allowed += tool.commands
+            names = dict.fromkeys(one.split()[0] for one in tool.modules)
+            allowed += [f"{python} -m {one}" for one in tool.modules for python in _PYTHONS]
+            allowed += [f"{python} -m {one} --version" for one in names for python in _PYTHONS]
+            allowed += [f"{runner} {one}" for one in tool.commands if tool.modules for runner in runners]
             rewrites += tool.rewrites
+    if (name := _own_name(directory)) and "pytest *" in allowed:
+        allowed += [f"{python} -m {name} {option}" for python in _PYTHONS for option in ("--version", "--help")]
     for found in (_scripts, _environments, _sessions, _targets):
         allowed += found(directory)
+    allowed += _first(_lines(directory))
     return OwnChecks(tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(rewrites)))
+
+
+def _known(directory: Path) -> KnownChecks:
+    scripts = _package_scripts(directory)
+    checks = frozenset(name for name in scripts if only_checks(name, _whole(name, scripts)))
+    return KnownChecks(_begins(), _REWRITES, checks.__contains__)
+
+
+@cache
+def _begins() -> frozenset[tuple[str, ...]]:
+    begins = {tuple(one.removesuffix(" *").split()) for tool in tools() for one in tool.commands}
+    begins |= {
+        (python, "-m", *one.removesuffix(" *").split())
+        for tool in tools()
+        for one in tool.modules
+        for python in _PYTHONS
+    }
+    return frozenset(begins)
+
+
+def _lines(directory: Path) -> Iterator[str]:
+    """Yield the commands that the project's own checks run."""
+    known, scripts = _known(directory), _package_scripts(directory)
+    for name, script in scripts.items():
+        if known.is_check(name):
+            yield from known.among([script], trusted=True)
+    for environment in _tox(directory):
+        if len(environment.lines) <= _MOST_LISTED and only_checks(environment.name):
+            yield from known.among(environment.lines, trusted=True)
+    for target in islice(recipes(_text(directory / "Makefile")), _MOST_LISTED):
+        if len(target.lines) <= _MOST_LISTED and only_checks(target.name, "\n".join(target.lines)):
+            yield from known.among(target.lines, trusted=True)
+    yield from known.among(list(islice(workflow_lines(directory, _text), _MOST_STEPS)), trusted=False)
 
 
 class Tool(NamedTuple):
@@ -99,7 +148,7 @@ def only_checks(name: str, script: str = "") -> bool:
 
 def _scripts(directory: Path) -> Iterator[str]:
     """Yield how scripts of package.json are run, by the package managers of which there is a lock file."""
-    scripts = {name: text for name, text in _table(_package(directory).get("scripts")).items() if isinstance(text, str)}
+    scripts = _package_scripts(directory)
     if not (directory / "package.json").is_file():
         return
     yield from ("npm test", "npm run test", "npm run build", "npm run lint")
@@ -113,6 +162,10 @@ def _scripts(directory: Path) -> Iterator[str]:
                 yield f"{manager} {name}"
 
 
+def _package_scripts(directory: Path) -> Mapping[str, str]:
+    return {name: text for name, text in _table(_package(directory).get("scripts")).items() if isinstance(text, str)}
+
+
 def _whole(name: str, scripts: Mapping[str, str]) -> str:
     """Return what a script runs, with the scripts before and after it."""
     return "\n".join(scripts.get(one, "") for one in (f"pre{name}", name, f"post{name}"))
@@ -120,16 +173,44 @@ def _whole(name: str, scripts: Mapping[str, str]) -> str:
 
 def _environments(directory: Path) -> Iterator[str]:
     """Yield how the environments of tox are run."""
-    if not (directory / "tox.ini").is_file():
+    environments = list(_tox(directory))
+    if not (directory / "tox.ini").is_file() and not environments:
         return
+    known = _known(directory)
     yield from ("tox", "tox run", "tox -- *")
-    tox = _sections(directory / "tox.ini")
-    listed = "\n".join(tox.get("tox", {}).get(key, "") for key in ("envlist", "env_list"))
-    sections = (name.partition(":")[2] for name in tox if name.startswith("testenv:"))
-    names = (name for one in (*sections, *re.split(r"[\s,]+(?![^{]*\})", listed)) for name in _unbraced(one.strip()))
-    for name in _first(filter(only_checks, names)):
-        runs = (f"tox -e {name}", f"tox -q -e {name}", f"tox run -e {name}", f"tox r -e {name}")
+    for name in _first(("py", *(one.name for one in environments if _is_check(one, known)))):  # tox itself knows `py`
+        runs = (f"tox -e {name}", f"tox run -e {name}", f"tox r -e {name}")
         yield from (*runs, f"tox -e {name} -- *", f"python -m tox -e {name}", f"python3 -m tox -e {name}")
+
+
+def _is_check(environment: Named, known: KnownChecks) -> bool:
+    if only_checks(environment.name):
+        return True
+    words = _SEPARATORS.split(environment.name.lower())
+    named = _NAME.fullmatch(environment.name) and not any(map(_CHANGES.fullmatch, words))
+    return bool(named) and len(environment.lines) <= _MOST_LISTED and known.only(environment.lines)
+
+
+def _tox(directory: Path) -> Iterator[Named]:
+    """Yield the environments of tox, with what each runs."""
+    ini = _sections(directory / "tox.ini")
+    base = ini.get("testenv", {}).get("commands", "")
+    listed = "\n".join(ini.get("tox", {}).get(key, "") for key in ("envlist", "env_list"))
+    sections = (name.partition(":")[2] for name in ini if name.startswith("testenv:"))
+    every = (*sections, *re.split(r"[\s,]+(?![^{]*\})", listed))
+    names = islice((name for one in every for name in _unbraced(one.strip()) if name), _MOST_LISTED)
+    yield from (Named(name, tox_commands(ini.get(f"testenv:{name}", {}).get("commands", base))) for name in names)
+    for known in (
+        _table(_table(_read(directory / "pyproject.toml", tomllib.loads).get("tool")).get("tox")),
+        _read(directory / "tox.toml", tomllib.loads),
+    ):
+        common = _table(known.get("env_run_base")).get("commands")
+        environments = _table(known.get("env"))
+        more = known.get("env_list")
+        names = dict.fromkeys(
+            (*environments, *(map(str, cast("list[object]", more)) if isinstance(more, list) else ()))
+        )
+        yield from (Named(name, tox_words(_table(environments.get(name)).get("commands", common))) for name in names)
 
 
 def _unbraced(text: str) -> Iterator[str]:
@@ -203,6 +284,15 @@ def _required(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         if name := _REQUIREMENT.match(line.rpartition(": ")[2]):
             yield name[1].lower().replace("_", "-")
+
+
+def _own_name(directory: Path) -> str:
+    """Return the name by which the project may be run as a module; "" if it has none."""
+    about = _table(_read(directory / "pyproject.toml", tomllib.loads).get("project"))
+    name = about.get("name") or _sections(directory / "setup.cfg").get("metadata", {}).get("name")
+    written = str(name or "").strip().lower().replace("-", "_")
+    places = (directory / written, directory / "src" / written, directory / f"{written}.py")
+    return written if written.isidentifier() and written.isascii() and any(one.exists() for one in places) else ""
 
 
 def _package(directory: Path) -> Mapping[str, Any]:

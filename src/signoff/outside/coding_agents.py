@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from signoff.found_files import EntryCount
     from signoff.outside.outside_call import OutsideCall
     from signoff.outside.outside_gate import CallPermission
 
@@ -171,9 +173,10 @@ class CodingAgent:
         where = os.path.realpath(where) if os.path.isabs(where) else where
         labels = frozenset[str]() if server else self.labels.get(tool, frozenset())
         reading = _NOTHING if server else self.readings.get(tool, _NOTHING)
-        moved = next((args[name] for name in self.moves if args.get(name)), None) if "proc.exec" in labels else None
-        if isinstance(moved, str):
-            where = os.path.realpath(os.path.join(where, moved))
+        moves = [args[name] for name in self.moves if args.get(name)] if "proc.exec" in labels else []
+        lost = "" if all(isinstance(one, str) for one in moves) and len(set(map(str, moves))) < 2 else _LOST
+        if moves and not lost:
+            where = os.path.realpath(os.path.join(where, moves[0]))
         return OutsideCall(
             agents=(self.name, inner) if inner else (self.name,),
             session=session,
@@ -183,14 +186,29 @@ class CodingAgent:
             args=args,
             directory=where,
             labels=labels,
+            said={"summary": summary} if (summary := _in_one_line(tool, labels, args)) else {},
             reads=lambda given: reading.paths(given, where),
-            doubt=reading.doubt(args, where) or (_typed(args) if self.types and "proc.exec" in labels else ""),
+            doubt=lost or reading.doubt(args, where) or (_typed(args) if self.types and "proc.exec" in labels else ""),
         )
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
         """Return the reply that tells the agent whether a call may run."""
         answer = self.answer(event, permission)
         return HookReply(out=json.dumps(answer)) if answer else HookReply()
+
+
+_LOST = "in which of several directories it runs is not clear"
+_PLACES = ("file_path", "notebook_path", "absolute_path", "path", "url")
+"""The arguments of agents' own tools that say most about a call."""
+
+
+def _in_one_line(tool: str, labels: frozenset[str], args: Args) -> str:
+    """Return what a call of an agent's own tool does, for lists; empty if its arguments do not say it."""
+    command = args.get("command")
+    if "proc.exec" in labels and isinstance(command, str) and command.strip():
+        return f"Run: {command}"
+    place = next((value for name in _PLACES if isinstance(value := args.get(name), str) and value.strip()), "")
+    return f"{tool} {place}" if labels and place else ""
 
 
 # --- what agents send ---
@@ -294,12 +312,12 @@ _NOTHING = ToolReading()
 _WILD_PART = re.compile(r"[*?\[{]")
 _ENDING = re.compile(r"(?s).*[*?\]}]\.(\w+|\{[\w,]+\})")
 """A pattern that gives the ending of the names that it matches."""
+_PLAIN_PATTERN = re.compile(r"[^\\\[\]{}!]+")
+_LITERAL = re.compile(r"[\w.-]+", re.ASCII)
 _PIECES = re.compile(r"[{},()|]")
 _MOST_STARTS = 64
 _BLANKS = re.compile(r"[\s\ufeff]+")
 """White space, in Python or in JavaScript."""
-_ANYTHING = re.compile(r"[*?/]+")
-"""A pattern for every name. A search that is given one reads hidden and ignored files as well."""
 
 
 class Search(ToolReading):
@@ -325,6 +343,8 @@ class Search(ToolReading):
         """Return why a pattern may find a secret place. One that only leaves files out finds none."""
         from signoff.policy.shell.filters import names_secret
 
+        tree = _Tree(where)
+        selected: list[str] = []
         for name in self._patterns:
             if not isinstance(args.get(name), str | list | None):
                 return f"`{name}` is no pattern"
@@ -336,16 +356,29 @@ class Search(ToolReading):
                     continue
                 if why := names_secret(one):
                     return f"the pattern {one[:80]} selects files whose name {why}"
-                if self._names and (why := _reaches_secret(one, where)):
+                if self._names and (why := tree.reaches_secret(one)):
                     return f"the pattern {one[:80]} selects {why}"
-                if _ANYTHING.fullmatch(one) and (why := _reaches_secret(".", _start(args, where))):
-                    return f"the pattern {one[:80]} selects {why}, also if the search would leave it out otherwise"
+                selected.append(one)
+        if self._prints and (why := tree.prints_secret(_start(args, where), selected)):
+            return f"it may print {why}"
         return ""
 
     def _given(self, args: Args) -> list[str]:
         values = [args.get(name) for name in self._patterns]
         texts = [one for value in values for one in (cast("list[Any]", value) if isinstance(value, list) else [value])]
         return [one.strip() for one in texts if isinstance(one, str)]
+
+
+def _may_select(pattern: str, path: str) -> bool:
+    """Return whether a pattern may be about a file: by its name, or a directory on the way."""
+    first, slash, _ = pattern.partition("/")
+    if slash and first not in ("", ".", "..") and _LITERAL.fullmatch(first) and first.lower() not in path.lower():
+        return False
+    last = pattern.rstrip("/").rpartition("/")[2]
+    if not _PLAIN_PATTERN.fullmatch(last):
+        ending = _ENDING.fullmatch(last)
+        return ending is None or path.lower().endswith(tuple(f".{one.lower()}" for one in re.split("[{,}]", ending[1])))
+    return any(fnmatchcase(step.lower(), last.lower()) for step in path.split("/"))
 
 
 def _start(args: Args, where: str) -> str:
@@ -357,43 +390,107 @@ def _start(args: Args, where: str) -> str:
 def _separate(pattern: str) -> list[str]:
     """Return the patterns in a text: agents split it at white space, and at commas outside of braces."""
     pieces = _BLANKS.split(pattern)
-    return [one for piece in pieces for one in ([piece] if "{" in piece else piece.split(",")) if one]
+    found = (one for piece in pieces for one in ([piece] if "{" in piece else piece.split(",")) if one)
+    return list(dict.fromkeys(found))
 
 
-def _reaches_secret(pattern: str, where: str) -> str:
-    """Return the secret file that a pattern or a directory stands for; "" if there is none. It matches hidden names."""
-    from signoff.found_files import files_below
-    from signoff.policy.secret import secret_place
-    from signoff.policy.shell.file_patterns import Unclear
+class _Tree:
+    """What a search may find on the disk. Each directory is looked through once, however many patterns begin there."""
 
-    ends = tuple(f".{end.lower()}" for end in re.split("[{,}]", _ENDING.sub(r"\1", pattern)) if end)
-    ends = ends if _ENDING.fullmatch(pattern) else ()
-    try:
-        for top in _starts(pattern, where):
-            for path, link in files_below(top, published=False) if os.path.isdir(top) else [("", top)]:
-                real = os.path.realpath(link) if link else os.path.join(top, path)
-                why = secret_place(path or top) or secret_place(real)
-                if why and (not ends or path.lower().endswith(ends)):
-                    return f"{os.path.relpath(os.path.join(top, path), where)[:80]}, which {why}"
-    except Unclear as unclear:
-        return f"what {unclear}"
-    return ""
+    def __init__(self, where: str) -> None:
+        from signoff.found_files import EntryCount
+
+        self._where = where
+        self.count = EntryCount()
+        self._secrets: dict[str, list[tuple[str, str, bool]]] = {}
+        self._tracked: frozenset[str] | None = None
+
+    def reaches_secret(self, pattern: str, start: str = "") -> str:
+        """Return the secret file that a pattern or a directory stands for, seen from `start`, or from where the agent
+        works; "" if there is none. It matches hidden names.
+        """
+        from signoff.policy.shell.file_patterns import Unclear
+
+        where = start or self._where
+        ends = tuple(f".{end.lower()}" for end in re.split("[{,}]", _ENDING.sub(r"\1", pattern)) if end)
+        ends = ends if _ENDING.fullmatch(pattern) else ()
+        try:
+            for top in _starts(pattern, where, self.count):
+                for path, why, _ in self._secrets_below(top):
+                    if not ends or path.lower().endswith(ends):
+                        return f"{os.path.relpath(os.path.join(top, path), where)[:80]}, which {why}"
+        except Unclear as unclear:
+            return f"what {unclear}"
+        return ""
+
+    def prints_secret(self, start: str, selected: Sequence[str]) -> str:
+        """Return the secret file that a search below `start` reads; "" if there is none.
+
+        It reads hidden files but for those that ignore files leave out, and these too if patterns have `selected` them.
+        What git tracks is shared with everybody who has the project: a search that selects nothing may print it.
+        """
+        from signoff.ignore_files import IgnoreFiles
+        from signoff.policy.shell.file_patterns import Unclear
+
+        ignored = IgnoreFiles()
+        try:
+            for path, why, is_linked in self._secrets_below(start):
+                if is_linked and path:
+                    continue  # it follows no symlink below where it starts
+                whole = os.path.join(start, path)
+                is_selected = any(_may_select(one, whole) for one in selected)
+                if is_selected or not (selected or ignored.leaves_out(whole, start) or self._is_tracked(whole, start)):
+                    return f"{os.path.relpath(whole, self._where)[:80]}, which {why}"
+        except Unclear as unclear:
+            return f"what {unclear}"
+        return ""
+
+    def _is_tracked(self, path: str, start: str) -> bool:
+        from signoff.found_files import EntryCount, tracked_below
+        from signoff.policy.shell.file_patterns import Unclear
+
+        if self._tracked is None:
+            try:
+                self._tracked = frozenset(real for _, real in tracked_below(start, EntryCount()))
+            except (OSError, Unclear, ValueError):
+                self._tracked = frozenset()
+        return os.path.realpath(path) in self._tracked
+
+    def _secrets_below(self, top: str) -> list[tuple[str, str, bool]]:
+        """Return the secret files below a directory, or the file itself, each with the reason, and whether it is a
+        symlink or reached by one.
+        """
+        from signoff.found_files import MOST_LINKS, files_below
+        from signoff.policy.secret import secret_place
+
+        found = self._secrets.get(top)
+        if found is None:
+            found = list[tuple[str, str, bool]]()
+            budget = iter(range(MOST_LINKS))  # of a larger tree, the rest is not checked
+            below = files_below(top, published=False, budget=budget, count=self.count)
+            for path, leads in below if os.path.isdir(top) else [("", os.path.realpath(top))]:
+                if why := secret_place(os.path.join(top, path) if path else top) or (leads and secret_place(leads)):
+                    found.append((path, why, bool(leads)))
+            self._secrets[top] = found
+        return found
 
 
 def _otherwise_spelt(patterns: Iterable[str], where: str) -> list[str]:
     """Return where patterns begin on the disk, if they do not say so themselves: in other letters."""
+    from signoff.found_files import EntryCount
     from signoff.policy.shell.file_patterns import Unclear
 
+    count = EntryCount()
     found: list[str] = []
     for pattern in (one for text in patterns for one in _separate(text)):
         try:
-            found += [top for top in _starts(pattern, where) if not os.path.join(where, pattern).startswith(top)]
+            found += [top for top in _starts(pattern, where, count) if not os.path.join(where, pattern).startswith(top)]
         except Unclear:  # then the call is in doubt
             continue
     return list(dict.fromkeys(found))
 
 
-def _starts(pattern: str, where: str) -> Iterator[str]:
+def _starts(pattern: str, where: str, count: EntryCount) -> Iterator[str]:
     """Yield what the beginning of a pattern without wildcards names on the disk, to a program that minds no case.
 
     A backslash separates directories to some programs and quotes to others. Raises `Unclear` if there is too much.
@@ -405,20 +502,22 @@ def _starts(pattern: str, where: str) -> Iterator[str]:
         found = ["/" if plain.startswith("/") else where]
         for step in (plain if plain == text else os.path.dirname(plain)).split("/"):
             if step not in ("", "."):
-                found = [path for top in found for path in _named(top, step)]
+                found = [path for top in found for path in _named(top, step, count)]
             if len(found) > _MOST_STARTS:
                 raise Unclear("it stands for begins in too many directories")
         yield from found
 
 
-def _named(directory: str, name: str) -> Iterator[str]:
+def _named(directory: str, name: str, count: EntryCount) -> Iterator[str]:
     """Yield the entries of a directory that have a name, in any spelling of its letters."""
     from signoff.policy.places import folded
 
+    count.take()
     try:
         names = os.listdir(directory)
     except (OSError, ValueError):
         names = list[str]()
+    count.take(len(names))
     plain = folded(name)
     alike = {one for one in names if one == name or folded(one) == plain}
     exact = {name} if os.path.lexists(os.path.join(directory, name)) else set[str]()
@@ -438,14 +537,14 @@ def _beyond(pattern: str) -> list[str]:
 class Patch(ToolReading):
     """Codex's `apply_patch`."""
 
-    FILE = re.compile(r"^\s*\*\*\* (?:Add File|Update File|Delete File|Move to): *(.+?) *$", re.MULTILINE)
+    FILE = re.compile(r"\*\*\* (?:Add File|Update File|Delete File|Move to):(.+)")
 
     def paths(self, args: Args, where: str) -> Args:
         """Return the files that the patch adds, changes, removes or moves to. Without any, the call is asked about."""
         given = [cast("list[Any]", one) if isinstance(one, list) else [one] for one in args.values()]
         texts = [one for values in given for one in values if isinstance(one, str) and "*** Begin Patch" in one]
-        found = self.FILE.findall("\n".join(texts).replace("\r\n", "\n"))
-        return {"paths": list(dict.fromkeys(one.strip() for one in found))}
+        found = (self.FILE.fullmatch(line.strip()) for text in texts for line in text.split("\n"))
+        return {"paths": list(dict.fromkeys(one[1].strip() for one in found if one is not None))}
 
 
 def _labels(**tools: str) -> Mapping[str, frozenset[str]]:

@@ -15,6 +15,7 @@ from signoff.policy.places import is_too_long, normal
 
 if TYPE_CHECKING:
     from signoff.policy.shell.command_facts import ShellFacts
+    from signoff.policy.shell.common_files import KnownFiles
     from signoff.policy.shell.touched_files import Touched
     from signoff.policy.sql import SqlFacts
 
@@ -95,7 +96,10 @@ def _below(value: Any, named: bool) -> Iterator[tuple[str | None, bool]]:
 class Facts:
     """A call, with facts that are computed on demand: its paths, its shell command, its SQL."""
 
-    __slots__ = ("_any", "_haystack", "_named", "_start", "_touched", "call", "close", "remark", "root")
+    __slots__ = (
+        "_any", "_files", "_haystack", "_named", "_shells", "_start", "_touched",
+        "call", "close", "found", "remark", "root", "rule",
+    )  # fmt: skip
 
     def __init__(self, call: Call, root: str | None) -> None:
         self.call = call
@@ -106,13 +110,20 @@ class Facts:
         self._any: list[PathText] | None = None
         self._touched: list[PathText] | None = None
         self._haystack: str | None = None
+        self._files: KnownFiles | None = None
+        self._shells: dict[str, ShellFacts] = {}
+        self.rule = ""
+        """The id of the rule that is being checked."""
+        self.found: dict[str, str] = {}
+        """What each rule noted first: part of the verdict's reason if that rule decides."""
         self.close = False
         """Whether the remark is the only thing that kept a rule from allowing the call."""
         self.remark = ""
-        """What kept a rule from allowing, or what an ask or deny rule found: part of the verdict's reason."""
+        """What kept a rule from allowing, or what an ask or deny rule found."""
 
     def note(self, remark: str, *, close: bool = False) -> None:
         """Set the remark. The first one wins, but a rule that came `close` to allowing takes precedence."""
+        self.found.setdefault(self.rule, remark)
         if not self.remark or (close and not self.close):
             self.remark, self.close = remark, close
 
@@ -142,9 +153,12 @@ class Facts:
 
     def shell(self, command: str) -> ShellFacts:
         """Return what a command line does."""
-        from signoff.policy.shell.command_facts import read_shell  # slow to import, and few policies need it
+        found = self._shells.get(command)
+        if found is None:
+            from signoff.policy.shell.command_facts import read_shell  # slow to import, and few policies need it
 
-        return read_shell(command, self.call.resolved)
+            found = self._shells[command] = read_shell(command, self.files)
+        return found
 
     def sql(self, text: str, dialect: str) -> SqlFacts:
         """Return what SQL does."""
@@ -201,19 +215,21 @@ class Facts:
         for path in touched.tracked:
             yield PathText(COMMAND, self._in_repository(path))
         for pattern in touched.patterns:
-            yield from map(self.touched_path, self.standing_for(pattern))
+            yield from map(self.touched_path, self.files.standing_for(pattern))
 
     @property
     def touched_words(self) -> list[PathText]:
         """The words of programs that are not known, read as paths."""
         return [self.touched_path(word) for word in self.touched.words] if self.touched is not None else []
 
-    def standing_for(self, pattern: str) -> Iterator[str]:
-        """Yield the files that a pattern of a command is known to match, as `Call.resolved` has them."""
-        if self.call.resolved:
-            from signoff.policy.shell.common_files import stands_for
+    @property
+    def files(self) -> KnownFiles:
+        """What `Call.resolved` says of the files of a command."""
+        if self._files is None:
+            from signoff.policy.shell.common_files import KnownFiles  # few policies need it
 
-            yield from stands_for(pattern, self.call.resolved)
+            self._files = KnownFiles(self.call.resolved)
+        return self._files
 
     def touched_path(self, text: str) -> PathText:
         """Return a file that a command may touch, as written and with symlinks resolved."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from signoff.core.call import UNFOLLOWED
 from signoff.policy.call_paths import Facts
@@ -17,12 +17,13 @@ from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
 from signoff.policy.shell.command_facts import PLAIN, ShellFacts, read_shell
 from signoff.policy.shell.common_files import split_below
 from signoff.policy.shell.file_patterns import is_wild
-from signoff.policy.shell.further_words import Leads, is_hidden_code
 from signoff.policy.shell.line import Simple
 from signoff.policy.shell.patterns import READ_ONLY, CommandPattern
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, reads_network, seen_from
-from signoff.policy.shell.unknown_programs import copied, fed, may_start, read_programs
 from signoff.policy.shell.working_directories import Directory, is_cd
+
+if TYPE_CHECKING:
+    from signoff.policy.shell.further_words import Leads
 
 ARGUMENT = "command"
 
@@ -100,7 +101,8 @@ class CommandCondition:
             judged = _unaided(simple, read) if facts.call.roams else read
             if isinstance(judged, ReadOnlyCommand) and is_cd(simple):
                 continue  # only changes the directory for the commands after it, which are judged there
-            if not (self.read_only and isinstance(judged, ReadOnlyCommand)) and not self._asks_network(simple, judged):
+            reads = self.read_only and isinstance(self._with_network(read, judged), ReadOnlyCommand)
+            if not reads and not self._asks_network(simple, judged):
                 leads = partial(_led_out, directories=where, facts=facts)
                 fitting = self._fitting(simple, judged, is_fed, leads)
                 why = _moved(simple, fitting, where, facts) if fitting else self._unfit(simple, judged, is_fed, leads)
@@ -109,6 +111,12 @@ class CommandCondition:
                     return MatchResult.no(why)
             allowed = True
         return YES if allowed or self.read_only else MatchResult.no("no pattern covers `cd`")
+
+    def _with_network(
+        self, read: ReadOnlyCommand | Concern, judged: ReadOnlyCommand | Concern
+    ) -> ReadOnlyCommand | Concern:
+        """Return what a command does where it may ask the network, as `netstat` does for names."""
+        return read if self.network and isinstance(judged, Concern) and judged.effect == "sends" else judged
 
     def _asks_network(self, simple: Simple, judged: ReadOnlyCommand | Concern) -> bool:
         from_secret = isinstance(judged, Concern) and judged.command.endswith(" <")
@@ -154,6 +162,8 @@ class CommandCondition:
             elif not shell.read_only and (why := self._may_start(argv)):
                 doubt = doubt or MatchResult.unknown(why)
         if not shell.read_only:
+            from signoff.policy.shell.unknown_programs import read_programs
+
             read = next((why for path in read_programs(shell.tree) if (why := self._renamed(path, "`<`"))), "")
             doubt = doubt or (MatchResult.unknown(read) if read else self._fed(shell))
         if shell.opaque:
@@ -168,6 +178,8 @@ class CommandCondition:
 
     def _may_start(self, argv: Sequence[str | None]) -> str:
         """Return why an unknown program may run a command that a pattern names: its words contain one. Or ""."""
+        from signoff.policy.shell.unknown_programs import copied, may_start  # few calls need it
+
         for inner in may_start(argv):
             if any(pattern.finds(inner).truth is not Truth.NO for pattern in self.patterns):
                 return f"{shown(str(argv[0]))} may run {shown(str(inner[0]))}: signoff does not know it well enough"
@@ -180,6 +192,8 @@ class CommandCondition:
 
     def _fed(self, shell: ShellFacts) -> MatchResult | None:
         """Return doubt if a program that signoff does not know is fed a command that a pattern names."""
+        from signoff.policy.shell.unknown_programs import fed
+
         for command in shell.tree.commands:
             program = command.words[0] if command.words else None
             for inner in fed(program, command.stdin):
@@ -229,12 +243,15 @@ def _led_out(path: str, directories: Iterable[Directory], facts: Facts) -> str:
         if directory is None or facts.below_start(directory) is None:
             continue  # no allow rule holds there
         named = seen_from(directory, path)
-        for seen in (one for text in named for one in (text, *(facts.standing_for(text) if is_wild(text) else ()))):
+        standing = {text: facts.files.standing_for(text) if is_wild(text) else () for text in named}
+        for seen in (one for text in named for one in (text, *standing[text])):
             leads = facts.call.resolved.get(seen)
             if leads is None or normal(leads) == facts.lexical(seen):
                 continue
             if leads == UNFOLLOWED or (below := facts.below_start(seen)) is None:
                 return f"{shown(seen)} leads to {shown(leads)}, outside the directory"
+            from signoff.policy.shell.further_words import is_hidden_code
+
             if is_hidden_code(below):
                 return f"{shown(seen)} leads to {shown(leads)}, and programs follow what is there"
     return ""

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from signoff.core.call import Call
 from signoff.core.verdict import ANYONE, Effect, Verdict
-from signoff.policy.call_paths import Facts, path_texts
+from signoff.policy.call_paths import Facts, PathText, path_texts
 from signoff.policy.glob import is_visible
-from signoff.policy.index import Candidate, Index, Shelf
+from signoff.policy.index import Alternative, Candidate, Index, Shelf
 from signoff.policy.joint_requirement import together
 from signoff.policy.match import Links
 from signoff.policy.match_result import MatchResult, Truth
@@ -34,7 +34,17 @@ if TYPE_CHECKING:
     from signoff.policy.shell.command_facts import ShellFacts
     from signoff.policy.shell.common_files import FileSet
 
-IsAbout = Callable[[str, Facts], bool]
+IsAbout = Callable[[PathText, Facts], bool]
+
+
+class FileWatch(NamedTuple):
+    """What tells which files matter to rules that ask or deny, if a command in the call touches them."""
+
+    about: Callable[[str, str], bool]
+    """Takes the name of a file in the command, and where it leads."""
+    thorough: bool
+    """Whether a rule that can apply to the call looks at files. Otherwise it is about secrets only, for rules that say
+    what a command may read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +88,7 @@ class Policy:
         if shelf.certain and not call.unreadable:
             return shelf.answer or shelf.silence(call)
         facts = Facts(call, self.root)
-        return _remarked(_weigh(shelf, facts) or shelf.silence(call), facts)
+        return _remarked(_weigh(shelf, facts) or shelf.silence(call), facts, shelf)
 
     def judge_layer(self, call: Call) -> Verdict | None:
         """Like `judge`, but return None if no rule matches: one layer of several then abstains."""
@@ -89,7 +99,7 @@ class Policy:
             return shelf.answer
         facts = Facts(call, self.root)
         verdict = _weigh(shelf, facts)
-        return _remarked(verdict, facts) if verdict is not None else None
+        return _remarked(verdict, facts, shelf) if verdict is not None else None
 
     def _with_claims(self, call: Call) -> Verdict | None:
         """Judge the call with and without the labels that the tool's provider claims; the stricter verdict wins."""
@@ -157,20 +167,29 @@ class Policy:
             found += [pattern for shell in _commands(call) for pattern in shell.patterns]
         return tuple(dict.fromkeys(found))
 
-    def wary_of_paths(self, call: Call) -> tuple[IsAbout, ...]:
-        """Return what tells whether a rule that asks or denies is about a file that a command in the call touches."""
-        shelf = self._index.shelf(call.tool)
-        alternatives = (one for candidate in (*shelf.denies, *shelf.others) for one in candidate.alternatives)
-        conditions = (condition for one in alternatives for condition in one.conditions)
-        found = (
-            getattr(condition, "is_about", None) for condition in conditions if not getattr(condition, "every", True)
-        )
-        return tuple(is_about for is_about in found if is_about is not None)
+    def watch(self, call: Call) -> FileWatch | None:
+        """Return what tells whether a rule that asks or denies is about a file that a command in the call touches.
 
-    def is_about(self, call: Call, path: str) -> bool:
-        """Whether a rule that asks or denies is about this file, if a command in the call touches it."""
-        facts = Facts(call, self.root)
-        return any(is_about(path, facts) for is_about in self.wary_of_paths(call))
+        None if no such rule looks at files.
+        """
+        shelf = self._index.shelf(call.tool)
+        alternatives = [one for candidate in (*shelf.denies, *shelf.others) for one in candidate.alternatives]
+        if not any(map(_watching, alternatives)):
+            return None
+        labels = call.labels | call.claimed
+        watching = [about for one in alternatives if one.may_carry(labels) for about in _watching(one)]
+        if not watching:
+            return FileWatch(_is_secret, thorough=False)
+        resolved: dict[str, str] = {}
+        facts = Facts(call.changed(resolved=resolved), self.root)
+
+        def about(path: str, leads: str) -> bool:
+            resolved.clear()
+            resolved[path] = leads
+            text = facts.touched_path(path)
+            return any(is_about(text, facts) for is_about in watching) or _is_secret(path, leads)
+
+        return FileWatch(about, thorough=True)
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
@@ -192,11 +211,33 @@ class Policy:
         return unknown_tools(self.rules, known)
 
 
-def _remarked(verdict: Verdict, facts: Facts) -> Verdict:
-    """Add to the reason what parsing the call showed: which command, and which word of it."""
-    if not facts.remark or verdict.effect is Effect.ALLOW or verdict.reason.endswith(facts.remark):
+def _watching(alternative: Alternative) -> list[IsAbout]:
+    """Return what tells whether an alternative of a rule that asks or denies is about a file."""
+    conditions = [one for one in alternative.conditions if not getattr(one, "every", True)]
+    return [about for one in conditions if (about := getattr(one, "is_about", None)) is not None]
+
+
+def _is_secret(path: str, leads: str) -> bool:
+    from signoff.policy.secret import secret_place  # few policies need it
+
+    return bool(secret_place(leads)) or (not leads.endswith(path) and bool(secret_place(path)))
+
+
+def _remarked(verdict: Verdict, facts: Facts, shelf: Shelf) -> Verdict:
+    """Add to the reason what parsing the call showed: which command, and which word of it.
+
+    That is what a rule found that decided. Where none is about more than the kind of call, it is what kept the call
+    from being allowed.
+    """
+    if not facts.remark or verdict.effect is Effect.ALLOW:
         return verdict
-    return replace(verdict, reason=f"{verdict.reason}: {facts.remark}")
+    remark = next((facts.found[rule] for rule in verdict.rules if rule in facts.found), "")
+    if not remark:
+        deciding = (one for one in (*shelf.denies, *shelf.others) if one.rule.id in verdict.rules)
+        remark = facts.remark if all(one.is_general for one in deciding) else ""
+    if not remark or verdict.reason.endswith(remark):
+        return verdict
+    return replace(verdict, reason=f"{verdict.reason}: {remark}")
 
 
 def _weigh(shelf: Shelf, facts: Facts) -> Verdict | None:

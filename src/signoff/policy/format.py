@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
+from signoff.core.moment import LONGEST, UNIT, parse_duration
 from signoff.policy.operators import kind_of
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
@@ -17,10 +18,6 @@ from signoff.policy.placed_value import ConfigValue
 T = TypeVar("T")
 U = TypeVar("U")
 Schema: TypeAlias = "Mapping[str, Any]"
-
-LONGEST_TIMEOUT = timedelta(days=3660)
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Format(Generic[T]):
@@ -211,15 +208,14 @@ def read_duration(spot: ConfigValue) -> timedelta:
     fix = "write `30s`, `15m`, `2h`, `1d` or a whole number of seconds"
     if isinstance(value, int) and not isinstance(value, bool):
         seconds = value
-    elif isinstance(value, str) and re.fullmatch(_DURATION, value):
-        written = value.strip()
-        seconds = int(written[:-1]) * _UNITS[written[-1]]
+    elif isinstance(value, str) and (length := parse_duration(value)) is not None:
+        seconds = int(length.total_seconds())
     else:
         what = shown(value) if isinstance(value, str) else kind_of(value)
         raise spot.wrong(f"this should be a duration, not {what}", fix)
     if seconds < 1:
         raise spot.wrong("the time must be more than 0", fix)
-    if seconds > LONGEST_TIMEOUT.total_seconds():
+    if seconds > LONGEST.total_seconds():
         raise spot.wrong("the time is longer than ten years", fix)
     return timedelta(seconds=seconds)
 
@@ -229,8 +225,6 @@ def _read_mapping(spot: ConfigValue) -> dict[str, Any]:
     return spot.value
 
 
-_DURATION = r"\s*[1-9][0-9]{0,9}\s*[smhd]\s*"
-
 ANY_MAPPING = Format(_read_mapping, {"type": "object"})
 FLAG = Format(ConfigValue.flag, {"type": "boolean"})
 COUNT = Format(ConfigValue.count, {"type": "integer", "minimum": 1})
@@ -239,7 +233,7 @@ DURATION = Format(
     read_duration,
     {
         "description": "30s, 15m, 2h, 1d, or a whole number of seconds.",
-        "anyOf": [COUNT, {"type": "string", "pattern": f"^{_DURATION}$"}],
+        "anyOf": [COUNT, {"type": "string", "pattern": rf"^\s*0*[1-9][0-9]*{UNIT}\s*$"}],
     },
     "duration",
 )

@@ -38,6 +38,10 @@ class Alternative:
     conditions: tuple[Condition, ...]
     verdict: Verdict
 
+    def may_carry(self, labels: frozenset[str]) -> bool:
+        """Whether it may be about a call with these labels."""
+        return not any(isinstance(one, LabelCondition) and one.labels.isdisjoint(labels) for one in self.conditions)
+
     @property
     def names_command(self) -> bool:
         """Whether it allows commands that it names by patterns."""
@@ -57,12 +61,18 @@ class Candidate:
         first = self.alternatives[0]
         return None if first.conditions else first.verdict
 
+    @property
+    def is_general(self) -> bool:
+        """Whether it is about every call of a kind, whatever the arguments."""
+        return all(isinstance(one, Known | LabelCondition) for any_of in self.alternatives for one in any_of.conditions)
+
     def named_command(self, answer: Verdict) -> bool:
         """Whether the rule gave this verdict because a pattern of it names the command."""
         return any(one.verdict is answer and one.names_command for one in self.alternatives)
 
     def find(self, facts: Facts) -> Verdict | MatchResult:
         """Return the verdict if the rule matches, otherwise why it does not."""
+        facts.rule = self.rule.id
         doubts: list[MatchResult] = []
         for alternative in self.alternatives:
             finding = all_hold(alternative.conditions, facts)

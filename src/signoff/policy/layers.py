@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.verdict import Verdict
-from signoff.policy.engine import Policy
-from signoff.policy.explain import Explanation, explain
+from signoff.policy.engine import FileWatch, Policy
 from signoff.policy.index import NOT_NAMED
-from signoff.policy.lint import Problem
 from signoff.policy.strictest_verdict import strictest
 
 if TYPE_CHECKING:
+    from signoff.policy.explain import Explanation
+    from signoff.policy.lint import Problem
     from signoff.policy.shell.common_files import FileSet
 
 
@@ -52,6 +52,8 @@ class Layers:
 
     def explain(self, call: Call) -> Explanation:
         """Return the verdict with the deciding rule and its place, and the result of every rule of every layer."""
+        from signoff.policy.explain import explain  # used by people and tests only
+
         return explain(self.policies, call, self.judge(call))
 
     @cached_property
@@ -76,13 +78,16 @@ class Layers:
         """Return the patterns of files that commands in the call read or write, as far as any layer looks at them."""
         return tuple(dict.fromkeys(one for policy in self.policies for one in policy.patterns_of(call)))
 
-    def wary_of_paths(self, call: Call) -> bool:
-        """Whether a rule that asks or denies, of any layer, looks at the files that a command in the call touches."""
-        return any(policy.wary_of_paths(call) for policy in self.policies)
+    def watch(self, call: Call) -> FileWatch | None:
+        """Like `Policy.watch`, for the rules of all layers."""
+        found = [one for policy in self.policies if (one := policy.watch(call)) is not None]
+        if not found:
+            return None
 
-    def is_about(self, call: Call, path: str) -> bool:
-        """Whether a rule that asks or denies, of any layer, is about this file, if a command in the call touches it."""
-        return any(policy.is_about(call, path) for policy in self.policies)
+        def about(path: str, leads: str) -> bool:
+            return any(one.about(path, leads) for one in found)
+
+        return FileWatch(about, any(one.thorough for one in found))
 
     @property
     def file(self) -> str:

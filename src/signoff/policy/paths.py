@@ -109,9 +109,9 @@ class PathCondition:
             unknown = touched_doubt(self, facts) or unknown
         return unknown or self.no
 
-    def is_about(self, path: str, facts: Facts) -> bool:
+    def is_about(self, path: PathText, facts: Facts) -> bool:
         """Whether a file that a command may touch is, or may be, such a path."""
-        return any(self._holds(form, facts.root) is not Truth.NO for form in facts.touched_path(path).forms)
+        return any(self._holds(form, facts.root) is not Truth.NO for form in path.forms)
 
     def may_hold(self, pattern: str, facts: Facts, *, floating: bool = True) -> bool:
         """Whether a file pattern of a command may stand for such a path."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+_MOST_NEAREST = 3
 
 
 def shown(text: str, *, most: int = 60) -> str:
@@ -32,19 +34,25 @@ def listed(words: Iterable[str], *, most: int = 12) -> str:
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """Return the known word most similar to `word`, or None if none is close."""
-    options = {option.lower(): option for option in sorted(known)}
-    from difflib import get_close_matches  # rarely needed
+    return next(iter(_all_nearest(word, known, cutoff=cutoff)), None)
 
-    close = get_close_matches(word.lower()[:80], options, n=1, cutoff=cutoff)
-    return options[close[0]] if close else None
+
+def _all_nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> Sequence[str]:
+    """Return the known words most similar to `word`: several if they are equally similar."""
+    options = {option.lower(): option for option in sorted(known)}
+    from difflib import SequenceMatcher, get_close_matches  # rarely needed
+
+    asked = word.lower()[:80]
+    close = get_close_matches(asked, options, n=_MOST_NEAREST, cutoff=cutoff)
+    alike = [SequenceMatcher(a=one, b=asked).ratio() for one in close]
+    return [options[one] for one, ratio in zip(close, alike, strict=True) if ratio == alike[0]]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the nearest known word, or all of them if none is close."""
+    """Return a hint that names the nearest known words, or all of them if none is close."""
     words = sorted(known)
-    close = nearest(word, words)
-    if close is not None:
-        return f"did you mean `{close}`?"
+    if close := _all_nearest(word, words):
+        return f"did you mean {' or '.join(f'`{one}`' for one in sorted(close))}?"
     return f"known here: {listed(words)}" if words else ""
 
 

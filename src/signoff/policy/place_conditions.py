@@ -80,9 +80,9 @@ class PlaceCondition:
             return True
         return "/." in f"/{pattern}" if self.kind == "hidden" else bool(may_match_secret(pattern))
 
-    def is_about(self, path: str, facts: Facts) -> bool:
+    def is_about(self, path: PathText, facts: Facts) -> bool:
         """Whether a file that a command may touch is such a path."""
-        return self._holds(facts.touched_path(path), facts)
+        return self._holds(path, facts)
 
     def _holds(self, path: PathText, facts: Facts) -> bool:
         if self.outside:

@@ -87,7 +87,8 @@ def _name_trouble(name: str, windows: bool) -> str:
 def folded(name: str) -> str:
     """Normalise a name: Unicode compatibility forms, case, invisible characters, trailing dots and spaces, streams."""
     text = normal_form("NFKC", name).casefold()
-    text = "".join(char for char in normal_form("NFKC", text) if unicodedata.category(char) != "Cf")
+    if not text.isascii():
+        text = "".join(char for char in normal_form("NFKC", text) if unicodedata.category(char) != "Cf")
     return _SHORT_GIT.sub(".git", _STREAM.split(text)[0].rstrip(". "))
 
 
@@ -124,6 +125,8 @@ def _file_runs(name: str, directory: str) -> str:
     for expression, why in _LIKE:
         if expression.fullmatch(name):
             return why
+    if name.endswith((".json", ".jsonc")) and ("tsconfig" in name or "jsconfig" in name):
+        return _CHECK
     if name in ("hooks", "workers"):
         return "tools run or follow files in a directory of this name"
     if directory == "hooks" and name in HOOKS:
@@ -146,8 +149,14 @@ _DIRECTORIES = _table(
     (".signoff", "it configures signoff: what is asked, and who answers"),
     (".claude .cursor .codex .gemini .windsurf .continue .opencode .kiro .agents", "agents follow its instructions"),
     (".ssh", "it decides who may log in, and what runs then"),
+    ("tsconfig tsconfigs", "checks of the project read settings from there"),
     ("node_modules site-packages dist-packages .venv venv __pycache__ .tox .nox", "programs load code from there"),
     ("cron.d cron.hourly cron.daily cron.weekly cron.monthly crontabs", "it is run on a schedule"),
+    (
+        "filter_plugins lookup_plugins action_plugins callback_plugins connection_plugins test_plugins vars_plugins",
+        "Ansible loads code from there",
+    ),
+    ("inventory_plugins strategy_plugins cache_plugins become_plugins", "Ansible loads code from there"),
     ("profile.d init.d systemd launchagents launchdaemons autostart sudoers.d", "it is run when somebody logs in"),
 )
 """Directories whose entire content is run, loaded or followed."""
@@ -156,6 +165,7 @@ _CALM_DIRECTORIES = frozenset({".well-known", ".changeset", ".cache"})
 _CALM_FILES = frozenset({".gitkeep", ".keep", ".nojekyll", ".editorconfig", ".mailmap", ".ds_store", ".codespellrc"})
 
 _BUILD = "building, testing or installing the project runs it"
+_CHECK = "checks of the project read settings from it, which can name code and other files"
 _PYTHON = "Python runs it when a program or a test run starts"
 _INSTALL = "it decides which code is downloaded and installed"
 _SHELL = "shells run it when somebody logs in"
@@ -167,22 +177,28 @@ _FILES = _table(
     ("snakefile sconstruct sconscript wscript build workspace build.bazel module.bazel workspace.bazel", _BUILD),
     ("meson.build cmakelists.txt cmakepresets.json configure configure.ac configure.in build.rs build.zig", _BUILD),
     ("build.xml pom.xml build.sbt mix.exs rebar.config gradlew gradlew.bat mvnw mvnw.cmd gradle.properties", _BUILD),
-    ("noxfile.py tox.ini tasks.py fabfile.py dodo.py pytest.ini pytest.toml mypy.ini pylintrc", _BUILD),
+    ("noxfile.py tox.ini tox.toml manage.py tasks.py fabfile.py dodo.py pylintrc", _BUILD),
     ("vagrantfile tiltfile earthfile berksfile dangerfile appfile capfile puppetfile", _BUILD),
     ("go.mod go.work rust-toolchain rust-toolchain.toml nx.json turbo.json deno.json deno.jsonc lerna.json", _BUILD),
-    ("tsconfig.json gulpfile.js gruntfile.js angular.json metro.config.js composer.json angular-cli.json", _BUILD),
+    ("gulpfile.js gruntfile.js angular.json metro.config.js composer.json angular-cli.json", _BUILD),
     ("setup.py setup.cfg pyproject.toml package.json cargo.toml", _BUILD),
     (
         "binding.gyp rakefile.rb build.ninja build.pl gruntfile.coffee cmakeuserpresets.json nodemon.json cdk.json",
         _BUILD,
     ),
     (
-        "cdktf.json firebase.json serverless.ts serverless.js project.json rush.json webpack.mix.js gatsby-node.js",
+        "cdktf.json firebase.json project.json rush.json webpack.mix.js ",
         _BUILD,
     ),
-    ("gatsby-config.js ember-cli-build.js truffle.js truffle-config.js plopfile.js rector.php phpstan.neon", _BUILD),
+    ("ember-cli-build.js truffle.js truffle-config.js plopfile.js rector.php phpstan.neon", _BUILD),
     ("phpstan.neon.dist conanfile.py xmake.lua premake5.lua setup.hs setup.lhs dune dune-project project.clj", _BUILD),
     ("deps.edn bb.edn magefile.go build.cake build.fsx jamroot jamfile tupfile wscript_build default.do eask", _BUILD),
+    (
+        "versioneer.py hatch_build.py pdm_build.py toxfile.py pavement.py duties.py build.sc build.mill build.clj",
+        _BUILD,
+    ),
+    ("build.mjs build.cjs testem.js mocha.opts makefile.pl vercel.json", _BUILD),
+    ("package.json5 package.yaml package.yml", _BUILD),
     ("ripgreprc config.nims pdm.toml hatch.toml pixi.toml vcpkg.json dub.json dub.sdl", _BUILD),
     ("autorun.inf", "the system runs what it names"),
     ("entry_points.txt", _PYTHON),
@@ -200,25 +216,39 @@ _FILES = _table(
     ("pip.conf pip.ini npmrc nuget.config package.swift deno.lock mise.toml", _INSTALL),
     ("azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml appveyor.yml cloudbuild.yaml", _SERVER),
     ("jenkinsfile buildspec.yml buildspec.yaml action.yml action.yaml codefresh.yml", _SERVER),
-    ("lefthook.yml lefthook.yaml lefthook.toml gitconfig", "git runs what it defines"),
+    ("lefthook.yml lefthook.yaml lefthook.toml lefthook.json gitconfig", "git runs what it defines"),
     ("authorized_keys authorized_keys2 sshd_config ssh_config", "it decides who may log in, and what runs then"),
     ("crontab anacrontab", "it is run on a schedule"),
     ("bashrc bash.bashrc profile zshrc zshenv zprofile rc.local sudoers ld.so.preload environment", _SHELL),
     ("signoff.yaml signoff.yml signoff.toml", "it configures signoff: what is asked, and who answers"),
     ("policy.yaml policy.yml policy.toml policy.json", "it may hold rules of signoff"),
     ("toolsets.py", "signoff loads tools from it"),
-    ("agents.md claude.md gemini.md mcp.json opencode.json skill.md copilot-instructions.md", _AGENTS),
+    ("agents.md claude.md gemini.md qwen.md crush.md warp.md conventions.md skill.md copilot-instructions.md", _AGENTS),
+    ("mcp.json mcp.jsonc opencode.json opencode.jsonc crush.json", _AGENTS),
 )
+
+_WRITTEN = "[cm]?[jt]sx?|json[c5]?|ya?ml|toml"
+"""How files with settings end."""
+_TOOLS = "|".join(
+    """
+    biome buf.gen clippy codegen convex cspell cucumber doc8 esbuild gatsby-config gatsby-node jasmine jest karma knip
+    mypy nano-staged nest nest-cli nose nose2 nyc oxlint pep8 pylintrc pyrefly pyrightconfig pytest ruff rustfmt
+    serverless simple-git-hooks spin stryker tauri tstyche typedoc typos unittest vitest wrangler xo
+    """.split()
+)
+"""Programs that build, test or check, with settings in a file of their name."""
 
 _LIKE = tuple(
     (re.compile(expression), why)
     for expression, why in (
         (
-            r"makefile(?:\..*)?|.*\.(?:mk|mak|cmake|gradle|kts|gemspec|nix|bzl|podspec|sbt|gypi?|nimble|rockspec|hxml)",
+            r"makefile(?:\..*)?|.*\.(?:mk|mak|cmake|gradle|kts|gemspec|nix|bzl|podspec|sbt|gypi?|nimble|rockspec|hxml|m4|smk)",
             _BUILD,
         ),
         (r".*\.(?:csproj|fsproj|vbproj|vcxproj|props|targets|sln|slnx|code-workspace)", _BUILD),
-        (r".*\.config\.[cm]?[jt]sx?|.*\.setup\.[cm]?[jt]sx?|(?:gulp|grunt|web|jake)file\.[cm]?[jt]s", _BUILD),
+        (rf".*\.(?:config|conf)[\w-]*\.(?:{_WRITTEN})|.*\.setup\.[cm]?[jt]sx?", _BUILD),
+        (r"(?:gulp|grunt|web|jake|knex)file\.[cm]?[jt]s", _BUILD),
+        (rf"(?:{_TOOLS})(?:\.[\w-]+)?\.(?:{_WRITTEN}|ini|cfg)", _CHECK),
         (r"(?:dockerfile|containerfile)(?:[.-].*)?|.*\.(?:dockerfile|containerfile)", _BUILD),
         (r"(?:docker-)?compose(?:[.-].*)?\.ya?ml|taskfile(?:\..*)?\.ya?ml", _BUILD),
         (r"(?:requirements|constraints)(?:[._-].*)?\.(?:txt|in)|.*[._-]requirements\.(?:txt|in)", _INSTALL),

@@ -82,7 +82,10 @@ _NAMES = tuple(
         (r"setup[._-]?(?:tests?|jest|vitest)\.[cm]?[jt]sx?|.*\.(?:workspace|conf)(?:\..*)?\.[cm]?[jt]s", _RUN),
         (r"\.?pnpmfile\.[cm]?js|config\.ru|lib.+\.so(?:\.\d+)*|(?!pro)[a-z]{2,}file", _RUN),
         (r"(?:docker-?)?entry-?point(?:[._-].*)?", _RUN),
-        (r"(?:agents?|claude|gemini|cursor|copilot|skill|memory)(?:[._-].*)?\.mdc?", "may tell an agent what to do"),
+        (
+            r"(?:agents?|claude|gemini|qwen|crush|warp|cursor|copilot|skill|memory)(?:[._-].*)?\.mdc?",
+            "may tell an agent what to do",
+        ),
         (r".*\.(?:prompt|instructions|agent|chatmode)\.md", "may tell an agent what to do"),
         ("|".join(map(re.escape, sorted(HOOKS - {"update"}))), _RUN),
         (r"env[._-](?:prod|stag|dev|local|test|secret).*|wg\d+(?:\..*)?", _SETTINGS),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from signoff.core.call import UNFOLLOWED
-from signoff.policy.call_paths import Facts
+from signoff.policy.call_paths import Facts, PathText
 from signoff.policy.match_result import MatchResult
 from signoff.policy.phrases import shown
 
@@ -19,7 +19,7 @@ class FileCondition(Protocol):
         """What it checks: `on a path like x`."""
         ...
 
-    def is_about(self, path: str, facts: Facts) -> bool:
+    def is_about(self, path: PathText, facts: Facts) -> bool:
         """Whether a file that a command may touch is, or may be, such a file."""
         ...
 
@@ -49,7 +49,7 @@ def touched_doubt(condition: FileCondition, facts: Facts) -> MatchResult | None:
         if why := _below(condition, pattern, facts):
             return MatchResult.unknown(why)
     for path in (*touched.words, *touched.maybe):
-        if condition.is_about(path, facts):
+        if condition.is_about(facts.touched_path(path), facts):
             return MatchResult.unknown(f"it may touch {shown(path)}")
     return replace(MatchResult.unknown(touched.strange), strange=True) if touched.strange else None
 
@@ -58,7 +58,7 @@ def _below(condition: FileCondition, pattern: str, facts: Facts) -> str:
     """Return why a recursive command may touch such a file, by what is known of the disk; "" if nothing says so."""
     if facts.call.resolved.get(pattern) == UNFOLLOWED:
         return f"what is below {shown(_directory_of(pattern))} cannot be looked at completely"
-    found = (path for path in facts.standing_for(pattern) if condition.is_about(path, facts))
+    found = (path for path in facts.files.standing_for(pattern) if condition.is_about(facts.touched_path(path), facts))
     return next((f"it reads or writes {shown(path)}" for path in found), "")
 
 

@@ -19,7 +19,8 @@ EXPANSIONS = re.split(
 "${x%.txt}"  ${#x}  $HOME  "$HOME/.netrc"  $API_TOKEN  "$password"  $DATABASE_URL  $PATH  $1  $@  $?  $$  $#  $!  $-
 $_  $x[1]  "$x:h"  ${x:=.env}  ${x:0:4}  ${!x}  ${x@P}  ${(e)x}  $history  $((x))  $[x]  $(cat names)
 "$(cat names)"  $(echo .env)  "$(echo .env)"  $(<.env)  `cat .env`  "$(cat .env)"  $(echo a.txt)  $(touch PWNED)
-"$(date)"  ${x/a/b}  $(cat code)  "$(cat code)"  $(cd /; pwd)  x$x  -$x  "-$x"  $x.txt  ~/$x  $x*  "$x"*  s$x[a]""",
+"$(date)"  ${x/a/b}  $(cat code)  "$(cat code)"  $(cd /; pwd)  x$x  -$x  "-$x"  $x.txt  ~/$x  $x*  "$x"*  s$x[a]
+"$#x[y]"  "$#argv[y]"  "$xé/.env"  =./run  "$x"  "$y"  ${y}""",
 )
 NAMES = re.split(
     "  |\n",
@@ -31,8 +32,9 @@ PROGRAMS = re.split(
     r"""cat  cat  head -1  ls  echo  echo  printf '%s\n'  printf %d  wc -l  grep -h x  grep -h A  sort  test -n  test -f
 tail -n +1  cut -c1-9  tac  cat --  grep -e  grep -f  cat <  read -r  export  cd  true  exit  [ 1 -eq  test -v
 sed -n p  sed  awk 1  find  find . -name  xargs cat  xargs  type  command -v  eval  touch  rm -f  tee  ./run  sh
-source  unset  set  alias  env  sort -o  git log  od -c  diff a.txt  stat  basename  printf  while  time  local
-declare""",
+[[ -n  [[ {} =  ls -d  basename  xargs ls  xargs -n1 echo  xargs -I{} ls  find . -print0 | xargs -0 wc
+find src -print0 | xargs -0 ls  stat -c %n  readlink  source  unset  set  alias  env  sort -o  git log
+od -c  diff a.txt  stat  basename  printf  while  time  local  declare""",
 )
 BEFORE = (
     "",
@@ -91,13 +93,23 @@ AFTER = (
 )
 HEADS = ("while read -r f", "while read -r x", "while read -r f y", 'until [ -n "$x" ]', 'while [ -z "$y" ]')
 CONDITIONS = re.split(
-    "  ", "[ -f {} ]  [ {} = {} ]  [ -n {} ]  [ {} -eq 1 ]  test {} != {}  [ ! {} ]  [ {} ]  [ {} {} ]  [ {} -a {} ]"
+    "  ",
+    "[ -f {} ]  [ {} = {} ]  [ -n {} ]  [ {} -eq 1 ]  test {} != {}  [ ! {} ]  [ {} ]  [ {} {} ]  [ {} -a {} ]  "
+    "[[ -f {} ]]  [[ {} == {} ]]  [[ -n {} ]]  [[ {} -eq 1 ]]  [[ ! {} ]]  [[ {} =~ {} ]]  [[ {} {} {} ]]"
+    "  [[ -{} {} ]]",
 )
 JOINS = ("; ", "; ", "\n", " && ", " || ", " | ", " |& ", ";", "\n\n", " & ")
 
 
 class Lines:
     """Makes lines, by chance."""
+
+    heads: Sequence[str] = HEADS
+    """How its loops with a condition begin."""
+    names: Sequence[str] = NAMES
+    """What it assigns to."""
+    more = 0.45
+    """How often another command follows."""
 
     def __init__(self, random: Random) -> None:
         self.pick: Callable[[Sequence[str]], str] = random.choice
@@ -117,7 +129,7 @@ class Lines:
 
     def list(self, depth: int) -> str:
         made = [self.command(depth)]
-        while self.chance() < 0.45:
+        while self.chance() < self.more:
             made += [self.pick(JOINS), self.command(depth)]
         return "".join(made)
 
@@ -126,8 +138,8 @@ class Lines:
         if depth == 0 or what < 0.45:
             return self.simple()
         if what < 0.63:
-            return f"{self.pick(NAMES)}={self.word()}" + (
-                f" {self.pick(NAMES)}={self.word()}" if self.chance() < 0.1 else ""
+            return f"{self.pick(self.names)}={self.word()}" + (
+                f" {self.pick(self.names)}={self.word()}" if self.chance() < 0.3 else ""
             )
         inner = self.list(depth - 1)
         sep = self.pick(("; ", "\n", "; "))
@@ -144,7 +156,7 @@ class Lines:
             return f"if {self.condition()}{sep}then {inner}{sep}{otherwise}fi{self.after()}"
         last = self.pick(("", "", "exit; ", "y=1; "))
         source = self.pick((" < names", " < names", " < code", " < .env", ""))
-        return f"{self.pick(HEADS)}{sep}do {inner}{sep}{last}done{source}"
+        return f"{self.pick(self.heads)}{sep}do {inner}{sep}{last}done{source}"
 
     def condition(self) -> str:
         if self.chance() < 0.4:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -12,13 +14,46 @@ from tests.tables import table
 
 from signoff import Call, Policy
 from signoff.core.verdict import Effect
-from signoff.policy.shell.further_words import _entries, left_open, uncovered
+from signoff.policy.shell.further_words import left_open, uncovered
+from signoff.policy.shell.listed_words import entries
 
 # Each row: the pattern, and a line that it must not cover.
 BEYOND = r"""
 sqlite3 * :: sqlite3 x '.shell id'
 sqlite3 * :: sqlite3 x '.output |id' 'select 1'
 sqlite3 * :: sqlite3 -cmd '.system id' x
+spin test * :: spin test -- -p evil
+spin test * :: spin test -p evil
+spin test * :: spin test ../x
+spin test * :: spin -p x test
+go test * :: go test -o src/a.go
+go test * :: go test -c ./x
+go test * :: go test -coverprofile=src/a.go
+go test * :: go test -coverprofile src/cover.out
+go test * :: go test -outputdir src
+uv run pytest * :: uv run --with evil pytest
+uv run pytest * :: uv run pytest -p evil
+uv run pytest * :: uv run pytest ../x
+make test :: make -f x test
+make test :: make -s -f x test
+make test :: make -j4 test CC=x
+make test :: make -C sub test
+make test :: make -j test
+make test :: make '-s test'
+make test :: make -s
+make test :: make '-s' '-k test'
+python -m pytest * :: python -X presite=x -m pytest
+python -m pytest * :: python -X dev -c 1
+python -m pytest * :: python -W error::evil.X -m pytest
+python -m pytest * :: python -X dev x.py -m pytest
+python -m pytest * :: python -i -m pytest
+python -m pytest * :: python '-X dev' -m pytest
+npm test :: npm -s exec test
+npm test :: npm --prefix x test
+nox -s lint :: nox -f x.py -s lint
+nox -s lint :: nox -R -f x.py -s lint
+tox -e lint :: tox -q -c x -e lint
+tox -e lint :: tox -q -x testenv.commands=id -e lint
 make * :: make 'X:=$(shell id)' all
 make * :: make CC=./evil
 make * :: make -f evil.mk
@@ -78,6 +113,76 @@ uv * :: uv tool run x
 poetry * :: poetry env use ./x
 rename * :: rename s/a/exit/e a
 sort * :: sort -o /etc/x a
+pylint * :: pylint -f text:b.py src
+pylint * :: pylint --output-format=json:.git/hooks/x src/a.py
+pylint * :: pylint --output-format=evil.R src
+python -m pylint * :: python -m pylint -ftext:../b.py src
+eslint * :: eslint --cache --cache-location src/a.js src/b.js
+eslint * :: eslint --cache --cache-file=src/a.js src
+eslint * :: eslint --cache --cache-location .cache/../src/a.js src
+eslint * :: eslint --cache --cache-location .git/x src
+cspell * :: cspell --cache --cache-location src/a x
+cspell * :: cspell init
+ruff check * :: ruff check --watch
+tsc * :: tsc --noEmit -w
+jest * :: jest --watchAll
+biome check * :: biome check --since=--output=x
+eslint * :: eslint -c evil.mjs src
+eslint * :: eslint --config=evil.cjs src
+eslint * :: eslint --ignore-path list src
+eslint * :: eslint --rule 'prettier/prettier: [2, {plugins: ["./e.mjs"]}]' src
+eslint * :: eslint --ignore-pattern '!.env' .
+tsc * :: tsc --noEmit -p tsc2.json
+tsc * :: tsc --noEmit --project=tsc2.json
+tsc * :: tsc -p evil
+tsc * :: tsc -b evil.json
+tsc * :: tsc --outFile src/a.ts
+prettier * :: prettier --parser evil a.js
+black * :: black --check --diff --include '\.en' .
+black * :: black --check --exclude x .
+cspell * :: cspell --file-list list.txt
+cspell * :: cspell --dot .
+cspell * :: cspell --root sub x
+knip * :: knip -t evil.json
+knip * :: knip --directory fx
+mocha * :: mocha --ui ./evil
+mocha * :: mocha --config evil.json
+mocha * :: mocha -r ./evil
+oxlint * :: oxlint --tsconfig evil.json
+oxlint * :: oxlint -f evil
+tap * :: tap -R evil
+vitest * :: vitest --root fx
+jest * :: jest --changedSince --output=x
+playwright test * :: playwright test -c evil.js
+c8 report * :: c8 report --all --include .e?v
+c8 report * :: c8 report -o coverage
+pylint * :: pylint -f json2 src
+rspec * :: rspec -f Evil
+cargo * :: cargo build --manifest-path evil
+docker build * :: docker build -f evil .
+pip install * :: pip install -r evil.txt
+pip install * :: pip install --target src x
+npm run * :: npm run --prefix fx test
+curl * :: curl -o conftest.py https://x.com
+curl * :: curl -sSo package.json https://x.com
+gcc * :: gcc -E -o conftest.py x.h
+kubectl * :: kubectl get pod -o go-template-file=a.txt
+git * :: git add --pathspec-from-file=list
+cspell * :: cspell link add x
+knip * :: knip --cache --cache-location src
+c8 report * :: c8 report -o src
+c8 report * :: c8 report -osrc
+nyc report * :: nyc report --report-dir=src
+tap * :: tap plugin add evil
+tap * :: tap config edit
+tap * :: tap build
+tap * :: tap --bail repl
+tap * :: tap --reporter ./x.js test/a.js
+ava * :: ava reset-cache
+ava * :: ava debug test/a.js
+ava * :: ava --node-arguments=--require=./x.js
+mocha * :: mocha init src
+mocha * :: mocha inspect test/a.js
 sort * :: sort -T /etc a
 sort * :: sort -o .git/hooks/pre-commit a
 tee * :: ls | tee /etc/x
@@ -208,6 +313,21 @@ rg * :: rg --pre ./x a
 uv run pytest * :: uv run pytest -p evil
 poetry run mypy * :: poetry run mypy --python-executable ./e x
 npx jest * :: npx jest --globalSetup ./e
+python3 -m ruff check * :: python3 -m ruff check @r.args src
+python3 -m ruff check * :: python3 -m ruff check --fix
+python -m black --check * :: python -m black --check --code x
+python -m isort --check * :: python -m isort --check --foo
+python -m coverage html * :: python -m coverage html --directory=src
+python -m unheard * :: python -m unheard --of
+uv run -m mypy * :: uv run -m mypy --python-executable ./e x
+uv run -m unheard * :: uv run -m unheard --of
+yarn mocha * :: yarn mocha init src
+yarn run mocha * :: yarn run mocha init src
+npm run mocha * :: npm run mocha -- init src
+bun x mocha * :: bun x mocha init src
+pipx run mocha * :: pipx run mocha init src
+node node_modules/.bin/mocha * :: node node_modules/.bin/mocha init src
+python .venv/bin/ruff check * :: python .venv/bin/ruff check --fix src
 jest * :: jest --config=/tmp/x
 eslint * :: eslint --plugin x .
 eslint * :: eslint -c /tmp/x .
@@ -439,7 +559,7 @@ pytest * :: pytest --cov=src --cov-branch --cov-fail-under=90|pytest -m slow --m
 pytest * :: pytest --durations=10|pytest -p no:cacheprovider|pytest -s -v tests/unit tests/e2e
 pytest * :: pytest 'tests/test_a.py::test_b[x-1]'|pytest --collect-only|pytest -W error|pytest --timeout=60 -q
 pytest * :: pytest src --doctest-modules|pytest -rA|pytest --no-cov|pytest --ignore=tests/slow
-pytest * :: pytest --snapshot-update|pytest -ra -q|pytest --cov-report=term-missing|pytest --cov --cov-report term
+pytest * :: pytest --no-cov|pytest -ra -q|pytest --cov-report=term-missing|pytest --cov --cov-report term
 python -m pytest * :: python -m pytest -q tests|python -m pytest -x -k name|python -m pytest tests/test_x.py -vv -s
 mypy * :: mypy src|mypy --strict src tests|mypy -p signoff|mypy . --ignore-missing-imports
 mypy * :: mypy --show-error-codes src/a.py|mypy --no-incremental src|mypy --python-version 3.12 src
@@ -457,6 +577,13 @@ make * :: make lint test|make DEBUG=1 build|make --no-print-directory x
 cargo * :: cargo build|cargo test|cargo check --all-targets|cargo clippy --all-features -- -D warnings
 cargo * :: cargo fmt --check|cargo test name -- --nocapture|cargo build --release -p core|cargo run --bin x
 cargo * :: cargo doc --no-deps|cargo test --workspace --no-fail-fast|cargo tree -i serde|cargo fmt -- --check
+make test :: make -s test|make -j4 -k test|make -j 4 --silent test|make --jobs=8 test
+python -m pytest * :: python -X dev -m pytest -q|python -u -B -W error -m pytest tests
+npm test :: npm -s test|npm --silent test
+nox -s lint :: nox -R -s lint|nox --reuse-existing-virtualenvs -s lint
+tox -e lint :: tox -q -e lint|tox -vv -e lint
+spin test * :: spin test -- numpy/linalg|spin test -m full|spin test -v numpy/random -- -x
+uv run pytest * :: uv run pytest -q tests|uv run pytest -k x
 cargo test * :: cargo test -p x|cargo test --lib foo::bar|cargo test -- --test-threads=1
 go test * :: go test ./...|go test -v -run TestX ./pkg|go test -race -count=1 ./...|go test -cover ./...
 go test * :: go test -bench=. ./x|go test -timeout 30s ./...|go test -coverprofile=c.out ./...
@@ -492,7 +619,7 @@ cmake * :: cmake -S . -B build|cmake --build build|cmake --build build -j 4|cmak
 ctest * :: ctest --output-on-failure|ctest -R name
 eslint * :: eslint src|eslint . --ext .ts,.tsx|eslint --fix src
 prettier * :: prettier --check .|prettier --write src/a.ts
-tsc * :: tsc --noEmit|tsc -p tsconfig.json|tsc -b
+tsc * :: tsc --noEmit|tsc -p tsconfig.json|tsc -p packages/a/|tsc --project a/tsconfig.build.json
 tox * :: tox -e py312|tox -q
 black * :: black .|black --check src
 mvn * :: mvn test|mvn -q clean package -DskipTests|mvn -pl core test -Dtest=X
@@ -542,10 +669,23 @@ uv * :: uv python list|uv python pin 3.12|uv venv --python 3.12
 node * :: node --test --test-reporter spec
 rustc * :: rustc --emit=asm a.rs|rustc -O a.rs -o x
 kubectl * :: kubectl apply -f k8s/x.yaml|kubectl get pod -o 'jsonpath={.items[0]}'
-pip install * :: pip install -r req/dev.txt -c c.txt|pip install git+https://x.com/a.git
+pip install * :: pip install -r requirements-dev.txt -c a/constraints.txt|pip install git+https://x.com/a.git
 vim * :: vim +12 a
+python -m ruff check * :: python -m ruff check -q --select E src|python -m ruff check
+python -m unheard * :: python -m unheard of
+uv run -m mypy * :: uv run -m mypy --strict src
+yarn run lint * :: yarn run lint src|yarn run lint -- --fix
+yarn mocha * :: yarn mocha --bail test
+node scripts/eslint.js * :: node scripts/eslint.js --any thing
 rsync * :: rsync -a --exclude /build src/ out/
-helm * :: helm install x ./chart -f values.yaml --set a=/b
+pylint * :: pylint -f json src|pylint --output-format=colorized src/a.py|pylint -E -j 4 src
+eslint * :: eslint --cache --rule 'no-console: off' --ignore-pattern dist .
+c8 report * :: c8 report --reporter lcov
+cspell * :: cspell --no-progress '**/*.md'|cspell lint src
+tap * :: tap test/*.js|tap --bail -j 4 test|tap --disable-coverage test/a.js
+ava * :: ava test/a.js -m 'a *'|ava --serial tests
+mocha * :: mocha test|mocha --exit -g 'a b' test/**/*.js
+helm * :: helm install x ./chart --set a=/b -o json
 """
 
 
@@ -593,6 +733,32 @@ def test_words_behind_a_wrapper_are_those_of_the_program() -> None:
     assert not allows("env A=1 uv run mypy *", "env A=1 uv run mypy --python-executable=./x")
 
 
+FORMS = """
+python3 -m {}|python3 -I -m {}|uv run {}|uv run -m {}|uv run python -m {}|uvx {}|uv tool run {}|pipx run {}|hatch run {}
+poetry run {}|pixi run {}|npx {}|bunx {}|bun x {}|npm exec {}|npm run {}|yarn {}|yarn run {}|yarn exec {}|pnpm {}
+pnpm run {}|pnpm exec {}|pnpm dlx {}|env A=1 {}|timeout 9 {}|node node_modules/.bin/{}|python3 .venv/bin/{}|.venv/bin/{}
+"""
+
+
+@st.composite
+def lines_in_any_form(draw: st.DrawFn) -> tuple[str, list[str], str]:
+    """Return a program, some words for it, and a form in which it may be run."""
+    name = draw(st.sampled_from(sorted(entries())))
+    entry = entries()[name]
+    own = sorted((entry.flags | entry.values | entry.texts | entry.never | entry.fits.keys()) - {"--"})
+    words = st.sampled_from([*own, "x", "@x", "src/a.js", "init", "-c", "--config=x", "--fix", "--foo", "A=1"])
+    return name, draw(st.lists(words, min_size=1, max_size=3)), draw(st.sampled_from(re.split(r"[|\n]", FORMS.strip())))
+
+
+@examples(1_500)
+@given(lines_in_any_form())
+def test_a_program_is_judged_alike_however_it_is_run(drawn: tuple[str, list[str], str]) -> None:
+    name, words, form = drawn
+    before = form.format(name).split()
+    if not uncovered([*before, *words], len(before)):
+        assert not uncovered([*name.split(), *words], len(name.split()))
+
+
 def test_the_reason_names_the_word() -> None:
     explained = Policy.from_rules([{"allow": {"command": "pytest *"}}]).explain(
         Call(tool="shell", args={"command": "pytest -q --junitxml=x"})
@@ -623,6 +789,13 @@ def test_an_option_is_not_taken_for_the_beginning_of_another() -> None:
         assert judged.judge(Call(tool="shell", args={"command": line})).effect is effect
 
 
+def test_no_option_stands_twice_in_a_list() -> None:
+    """Of two rules for its value the looser one would hold."""
+    for name, entry in entries().items():
+        for one, other in combinations((entry.values | entry.texts, frozenset(entry.fits)), 2):
+            assert one.isdisjoint(other), name
+
+
 STRANGE = st.sampled_from(
     ["@x", "a=b", "--unheard-of", "-", "--", "!id", "|id", "$(id)", "a b", ";", "\\!", "{x}", "`id`"]
 )
@@ -635,7 +808,7 @@ def test_of_a_program_that_nobody_knows_plain_words_are_covered(words: list[str]
     assert allows("frobnicate *", shlex.join(["frobnicate", *words])) is plain
 
 
-@pytest.mark.parametrize("name", sorted({name.split()[0] for name in _entries()}))
+@pytest.mark.parametrize("name", sorted({name.split()[0] for name in entries()}))
 def test_no_list_covers_a_file_of_options(name: str) -> None:
     """Programs that get scripts or texts are another matter: their first word is one."""
     if name not in ("git", "awk", "gawk", "mawk", "nawk"):

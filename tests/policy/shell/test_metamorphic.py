@@ -117,7 +117,7 @@ BEFORE = (
     "doas ",
     "bash -c ",
     "sh -c ",
-    "xargs ",
+    "xargs -a names ",
     "nohup ",
     "command ",
     "command -p ",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from tests.steps import grows_linearly, steps
 from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.policy.engine import Policy
 from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.line import CommandLine
+from signoff.policy.shell.literal_words import Refused
+from signoff.policy.shell.structured_lines import read_structured
 
 READS = r"""
 X=1
@@ -19,8 +23,15 @@ VERSION=1.2; git log "v$VERSION"
 export CI=1; ls
 export FOO_BAR=1
 issue_title="Nightly build failed"
+x=src; cat "${x}é/a.py" "$x/é.py"
+x=a y=b; cat "$x" "$y"
+x=a; x=b y=c; cat "$x" "$y"
 d=$(date); echo "$d"
+ls; echo "exit: $?" "$?: done" $?
 echo "$(git rev-parse HEAD)"
+echo "$GITHUB_TAG on $DATE: $DISK_ID"
+MYPYPATH=src ls
+NODE_V8_COVERAGE= ls
 echo $HOME "$PATH" $? "${x:-none}" ${x##*.} $branch
 printf '%s\n' "$x" "$(date)"
 for f in a b; do cat $f; done
@@ -51,15 +62,49 @@ LC_ALL=C sort a | head
 NO_COLOR=1 TZ=UTC date
 env CI=true ls
 until [ -f a ]; do ls; done
+[[ -n $x ]]
+[[ -f a ]] && cat a
+[[ ! -d "$x" ]] || ls
+if [[ "$x" == "3.9" ]]; then y=0; fi
+[[ $x == a* ]]
+[[ $x != "b c" ]]
+[[ ! "$VERSION" =~ ^[0-9]+\.[0-9]+$ ]] && echo no
+[[ 3 -lt 4 ]]
+[[ a -nt b ]]
+[[ $x ]]
+while [[ -z $x ]]; do read -r x; done < a
+ls $(echo -R)
+ls -l $x "$y" a
+basename "$x" .py
+dirname $x
+stat -c %s "$x"
+readlink -f "$x"
+lsblk --paths $x
+cat a | xargs
+ls | xargs echo
+ls | xargs -n1 basename
+ls | xargs -r -n 1 ls -l
+ls | xargs -I{} echo a/{}
+ls | xargs -I % ls -d %
+find . -print0 | xargs -0 wc -l
+find src -type f -name '*.py' -print0 2>/dev/null | xargs -0 -n 10 grep -n x
+find . -print0 | xargs -r0 head -3
+find . ! -name .env -print0 | xargs -0 wc -l
+find . -name .env -print0 | xargs -0 ls -l
+find . -name .env -exec stat {} +
+x=a; ls "$x"/[ab]* [ab]*
+echo "$x:h" "$HOME:$PATH" "$x:bad" "${x}:s" $?:
 """
 ASKS = r"""
+x=.env; { x=a; }; cat "$x"
+x=.env; if true; then x=a; fi; cat "$x"
+x=.env; for f in a; do x=a; done; cat "$x"
 x=.env; cat $x
 x=a; x=.env; cat $x
 for f in a .env; do cat $f; done
 for f in .*; do cat "$f"; done
 cat $(ls)
 cat "$x"
-ls $(echo -R)
 cat "$(echo .env)"
 x=$(cat .env); echo $x
 while read -r f; do cat "$f"; done < names
@@ -90,6 +135,7 @@ IFS=/; ls
 export GIT_SSH_COMMAND=x
 export HTTPS_PROXY=http://x
 export PYTHONPATH=.
+export FLASK_APP=x
 SECONDS='a[$(id)]'
 status=1; ls
 CELERY_BIN=./x; ls
@@ -98,6 +144,12 @@ x=1 ls
 TZ=:/etc/x date
 PAGER=./x git log
 PYTHONWARNINGS=error::evil.Mod python --version
+env PATH=. ls
+MYPYPATH=../x ls
+MYPYPATH=/x ls
+NODE_V8_COVERAGE=x ls
+echo "$API_KEY_ID"
+echo $SECRET_TAG
 env PATH=. ls
 env -i ls
 env FOO=1 ls
@@ -110,6 +162,25 @@ time -o out ls
 nice -n '5;' ls
 export X=$(cat names); echo a
 export $x=1
+echo "$#x[y]"
+cat "$?:h"
+echo "$$:t"
+x=a; cat "$xé/proc/self/environ"
+x=a; cat "$xª/a.py"
+for x in a; do cat "$xа/a.py"; done
+x=b; x=.env y=$x; cat "$y"
+x=b; x=/proc/self/environ y="a$x"; cat "${y#a}"
+x=-n; x=--output=f y=$x; sort $y plan.txt
+x=src; x=.. y=$x; cd "$y" && cat a
+x=b; export x=.env y=$x; cat "$y"
+x==./src/a.py; cat "$x"
+x=a:=./b; cat "$x"
+y='argv[$(id)]'; echo "$#argv[y]"
+printf '%s' "$#-[y]"
+ZLE_RPROMPT_INDENT='argv[$(id)]'
+DIRSTACKSIZE=1; echo a
+export FOO='argv[$(id)]'
+FOO='a[1]'; echo "$FOO"
 export -n X
 read -r PATH
 read -p x y
@@ -124,7 +195,78 @@ if true; then rm a; fi
 [ $x = y ]
 [ "$x" "$y" ]
 [ "$x" -a "$y" ]
-[[ -n $x ]]
+[[ -v x[$y] ]]
+[[ -v x ]]
+[[ -t 'a[$(id)]' ]]
+[[ $x -eq 1 ]]
+[[ 'a[$(id)]' -eq 1 ]]
+[[ a < b ]]
+[[ a > b ]]
+[[ -f a && -f b ]]
+[[ ( -f a ) ]]
+[[ -f a || rm ]]
+[[ $x == (a|b) ]]
+[[ -f a
+[[ -f a ]] b ]]
+[[ "]]" ]
+[[ a "]]"; rm b ]]
+x=1 [[ a ]]
+LC_ALL=C [[ -f a ]]
+[[ -f a ]] < .env
+[[ a ]] > b
+[[ $x $y ]]
+[[ $x "$y" z ]]
+[[ -f a -a -f b ]]
+[[ -o x ]]
+[[ -prefix 1 x ]]
+[[ -n $(rm a) ]]
+[[ -n $API_TOKEN ]]; echo "$API_TOKEN"
+timeout 5 [[ a ]]
+[[ ]]
+[[
+cat $(ls) | xargs cat
+ls | xargs rm
+ls | xargs cat
+ls | xargs wc -l
+xargs -a names echo
+xargs -I{} sh -c {}
+ls | xargs -I{} {} a
+ls | xargs -I {} cat {}
+ls | xargs -I A As
+ls | xargs env
+ls | xargs cd
+ls | xargs find
+find . -print0 | xargs -0 rm
+find src -print0 | xargs -0 -d '\n' cat
+find src -print0 | xargs -r0 --delimiter '\n' grep -h S
+find / -print0 | xargs -0 cat
+find .. -print0 | xargs -0 sort
+find ~ -print0 | xargs -0 cat
+find .ssh -print0 | xargs -0 cat
+find . -print | xargs cat
+find . | xargs cat
+find . -print0 | xargs cat
+find . -printf %p -print0 | xargs -0 cat
+find . -exec echo /etc/shadow ';' -print0 | xargs -0 cat
+find "$x" -print0 | xargs -0 cat
+find . -print0 | xargs -0 cat < names
+find . -print0 | xargs -0 cat <<< /proc/self/environ
+find . -print0 2>&1 | xargs -0 cat
+find . -print0 |& xargs -0 cat
+find . -print0 | sort -z | xargs -0 cat
+cat names | xargs -0 cat
+cd ~ && find . -print0 | xargs -0 cat
+find . -print0 | xargs -0 grep -rf .env
+find . -name .env -print0 | xargs -0 cat
+find . -iname ID_RSA -print0 | xargs -0 head -3
+find . -name '.en*' -exec cat {} +
+find . -path '*/.ssh/*' -exec grep -h x {} ';'
+find . -name server.key -exec strings {} +
+cat $x
+du $x
+tree $x
+sort $x
+wc $(cat a)
 printf %d "$x"
 printf "$x"
 cd "$x" && cat a
@@ -157,6 +299,16 @@ eval "$x"
 alias ls=rm
 ! rm a
 ls | while read -r f; do rm "$f"; done
+x=a-z; cat [$x]b
+x=a-z; ls src/[a$x]b
+for f in a*; do cat ["$f"]b; done
+x=a; echo "$x:s/a/b/"
+x=a; echo "$x:h:s/a/b/"
+echo "$?:gs/0/b/" $?:s/0/b
+x=a; echo "$x:&"
+x=.env; { x=a; } < missing; cat "$x"
+x=.env; { ls; { x=a; }; } 2>/dev/null < missing; cat "$x"
+x=-delete; { y=1; x=-print; } < missing; find src $x
 """
 
 
@@ -221,6 +373,29 @@ def test_patterns_cover_what_is_wrapped_and_what_is_in_loops() -> None:
     for line in ("PYTEST_ADDOPTS=x pytest", "pytest $(cat names)", 'pytest "$x"', "timeout 60 rm x", "pytest -q > x"):
         assert effect(line, allow) is Effect.ASK, line
     assert effect("timeout 9 frob x", {"allow": {"command": "timeout 9 frob *"}}) is Effect.ALLOW
+
+
+def test_what_a_line_grows_to_is_limited() -> None:
+    doubled = "; ".join(f'x{at}="$x{at - 1}$x{at - 1}"' for at in range(1, 40))
+    assert steps(lambda: read_structured(f"x0=aaaaaaaaaa; {doubled}; echo done")) < 20_000
+    for line in (f'x={"a" * 7_000}; echo "{"$x" * 3_500}"', "x=1234; " + "echo $x;" * 4):
+        assert isinstance(read_structured(line), Refused) is (len(line) > 100)
+    loops = (
+        "for x in 1 2 3 4 5 6; do {}; done",
+        "while true; do {}; done",
+        "while true; do while true; do {}; done; done",
+    )
+    for loop in loops:
+        words = 8_000 // (6 if "for" in loop else 2 * loop.count("while"))
+        assert isinstance(read_structured(loop.format("cat" + " a" * (words // 2))), CommandLine)
+        assert isinstance(read_structured(loop.format("cat" + " a" * (words * 2))), Refused)
+
+
+def test_the_work_for_loops_grows_with_the_text_alone() -> None:
+    def looped(size: int) -> str:
+        return f"for x in {' '.join(map(str, range(60)))}; do cat {'a ' * size}; done"
+
+    grows_linearly(looped, read_structured, 200, sizes=(1, 2))
 
 
 def test_a_loop_over_too_much_asks() -> None:

@@ -6,11 +6,13 @@ None may print what lies in a secret place or variable, change a file, or run wh
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import string
 import subprocess
 import sys
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,10 @@ from tests.policy.shell.test_words_shells import SHELLS
 from tests.profiles import NIGHTLY
 
 from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.shell_variables import may_be_kept
 
 SECRET = "CaNaRy77"
-TRIED = 400_000 if NIGHTLY else 2_500
+TRIED = 400_000 if NIGHTLY else 600
 SEED = 7
 
 NAMES = ".env\n../home/.netrc\na.txt\n-f .env\n*\nx=.env\n'; touch PWNED; '\n$(touch PWNED)\nPATH\n"
@@ -145,3 +148,57 @@ def test_harm_is_seen(line: str, base: Path) -> None:
         pytest.skip("needs bwrap")
     assert [one for one, _ in harmful(base, SHELLS["bash"], [line])] == [line]
     assert not read_shell(line).read_only
+
+
+# --- what a shell evaluates as a number ---
+
+EVALUATED = "argv[$(echo {}>>RAN)]"
+"""A value or subscript that runs a command if a shell takes it for an expression."""
+EACH = 'while IFS= read -r line; do ( eval "$line" ); done'
+
+
+def ran(shell: Sequence[str], tried: Sequence[str], work: Path) -> list[str]:
+    """What the evaluated texts in these lines have written, each line in a shell of its own."""
+    subprocess.run(
+        [*shell, "-c", EACH],
+        input="\n".join(tried) + "\n",
+        text=True,
+        cwd=work,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    )
+    return (work / "RAN").read_text().split() if (work / "RAN").exists() else []
+
+
+def expansions() -> Iterator[str]:
+    """Expansions with any character behind them, and then what would be a subscript of a longer one."""
+    simple = ("$#", "$?", "$$", "$x", "$argv", "$PWD", "${x}", "${#x}", "${x:-a}", "${x#a}", "${?}", "${#?}")
+    tails = ("x[y]", "[y]", "y", "{y}", "", "x[1,y]", "argv[y]") if NIGHTLY else ("x[y]", "argv[y]")
+    forms = ('"{}"', "{}") if NIGHTLY else ('"{}"',)
+    behind = ["", *map(chr, range(32, 127))] if NIGHTLY else ["", *string.punctuation, *" aA_1"]
+    for name, char, tail, form in product(simple, behind, tails, forms):
+        yield f"y='{EVALUATED.format('$')}'; x=y; echo {form.replace('{}', name + char + tail)}"
+
+
+def test_no_shell_evaluates_what_is_behind_an_expansion(shell: Sequence[str], tmp_path: Path) -> None:
+    tried = [line for line in expansions() if read_shell(line).read_only]
+    assert len(tried) > 400
+    assert ran(shell, tried, tmp_path) == []
+
+
+def test_no_shell_evaluates_the_value_of_a_variable_that_a_line_may_set(shell: Sequence[str], tmp_path: Path) -> None:
+    files = [Path(shell[0]), *Path("/usr/lib").glob("*/zsh/**/*.so")]
+    known = {name.decode() for file in files for name in re.findall(rb"[A-Z][A-Z0-9_]+", file.read_bytes())}
+    names = sorted(name for name in {*known, "RANDOM"} if may_be_kept(name))
+    assert len(names) > 100
+    set_to = [f"{name}='{EVALUATED.format(name)}'; : ${name}" for name in names]
+    assert ran(shell, ["; ".join(set_to[at : at + 20]) for at in range(0, len(names), 20)], tmp_path) == []
+    assert not any(read_shell(line).read_only for line in set_to[::20])
+
+
+def test_an_evaluated_value_is_seen(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    assert bash is not None
+    said = f"OPTIND='{EVALUATED.format('OPTIND')}'"
+    assert ran([bash], [said, f"y='{EVALUATED.format('y')}'; echo $((y))"], tmp_path) == ["OPTIND", "y"]

@@ -21,7 +21,7 @@ from signoff.policy.engine import Policy
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import Truth
 from signoff.policy.shell.command_facts import read_shell
-from signoff.policy.shell.common_files import BELOW, may_share, stands_for
+from signoff.policy.shell.common_files import BELOW, KnownFiles, may_share
 
 BASH = shutil.which("bash")
 ALLOW, ASK, DENY = Effect.ALLOW, Effect.ASK, Effect.DENY
@@ -68,6 +68,8 @@ def judged(command: str, *rules: dict[str, object], **more: str) -> Effect:
         ("cd -L conf && tee .env", DENY),
         ("cd '' && rm .env", DENY),
         ("cd - && touch .env", DENY),
+        ("cd +0 && touch .env", DENY),
+        ("cd -- '+1' && rm -rf build", ASK),
         ("cd p* && rm .env", DENY),
         ("cd -P conf && rm -rf build", ASK),
         ("cd && rm .env", DENY),
@@ -221,8 +223,19 @@ def test_a_file_that_both_patterns_match_is_never_ruled_out(
 ) -> None:
     rule, shell, path = f"/{rule}".replace("//", "/"), "/" + "/".join(parts), "/" + "/".join(names)
     shell += BELOW if below else ""
-    if Glob(rule).find(path) is Truth.YES and list(stands_for(shell, [path])):
+    if Glob(rule).find(path) is Truth.YES and KnownFiles({path: path}).standing_for(shell):
         assert may_share(rule, shell)
+
+
+def test_beyond_a_number_of_comparisons_a_pattern_stands_for_any_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signoff.policy.shell.common_files.MOST_COMPARED", 25)
+    files = KnownFiles({f"l{number}": "/elsewhere" for number in range(10)})
+    for _ in range(9):
+        assert files.standing_for("*3") == ("l3",), "what was compared once is known"
+    assert files.standing_for("k*") == (), "the first letter tells"
+    assert files.standing_for("*4") == ("l4",)
+    assert files.standing_for("*2") == ("l2", "l5", "l6", "l7", "l8", "l9")
+    assert len(files.standing_for("l*6")) == 10
 
 
 # --- bash itself ---

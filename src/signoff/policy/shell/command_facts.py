@@ -7,23 +7,24 @@ the labels of the call, and the person who is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from signoff.policy.phrases import shown
-from signoff.policy.shell.common_files import FileSet
-from signoff.policy.shell.further_words import places_in, takes_files
+from signoff.policy.shell.common_files import FileSet, KnownFiles
 from signoff.policy.shell.line import CommandLine, Simple, Word
 from signoff.policy.shell.literal_words import Refused, read_line
 from signoff.policy.shell.network import Contact, contact
-from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words, seen_from
-from signoff.policy.shell.structured_lines import read_structured
-from signoff.policy.shell.syntax_tree import Command, Tree, parse_tree
-from signoff.policy.shell.touched_files import Stage, Touched, touched
+from signoff.policy.shell.simple_command import NO_FILES, Concern, ReadOnlyCommand, Where, judge_words, seen_from
 from signoff.policy.shell.working_directories import Directories, directories_of, named
 from signoff.policy.shell.wrapped_commands import seen_through
-from signoff.policy.shell.written_programs import runs_written
+
+if TYPE_CHECKING:
+    from signoff.policy.shell.syntax_tree import Command, Tree
+    from signoff.policy.shell.touched_files import Touched
+
+# A line of literal commands that only read needs no more than the strict parser: the rest is imported where it is used.
 
 LABEL_OF = {
     "writes": "fs.write",
@@ -41,19 +42,19 @@ PLAIN = frozenset({"writes", "sends", "discloses", "waits"})
 """Effects of commands that start nothing else."""
 _LOST = Concern("", "", "unknown", "runs after a `cd`, in a directory that is only known when it runs")
 _SOCKETS = ("/dev/tcp/", "/dev/udp/")
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class ShellFacts:
     """One command line, parsed strictly at once; the full parse is made on demand."""
 
-    def __init__(self, text: str, resolved: Mapping[str, str] = _NOTHING) -> None:
+    def __init__(self, text: str, files: KnownFiles = NO_FILES) -> None:
         self.text = text
+        self._files = files
         read = _read_line(text)
         self.line: CommandLine | None = None if isinstance(read, Refused) else read
         """The line from the strict parser; None if it was refused."""
         self.judged: tuple[ReadOnlyCommand | Concern, ...] = (
-            () if self.line is None else tuple(_judge(self.line, resolved))
+            () if self.line is None else tuple(_judge(self.line, files))
         )
         """What is known about each simple command of `line`, in order."""
         concerns = (one for one in self.judged if isinstance(one, Concern))
@@ -102,7 +103,7 @@ class ShellFacts:
     @property
     def places(self) -> tuple[str, ...]:
         """The files that it reads, the directories that it changes into (`cd`), and what the words of its other
-        commands may name: the possible keys of `resolved`.
+        commands may name: the possible keys of `KnownFiles.leads`.
         """
         gone = named(self.line) if self.line is not None else ()
         return tuple(dict.fromkeys((*self.paths, *gone, *self._worked_on())))
@@ -110,6 +111,8 @@ class ShellFacts:
     def _worked_on(self) -> Iterator[str]:
         """Yield what the words of commands that do more than read may name."""
         for simple, directories in self._working():
+            from signoff.policy.shell.further_words import places_in
+
             for path in dict.fromkeys(places_in(simple.argv)):
                 yield from (seen for one in directories for seen in seen_from(one, path))
 
@@ -136,6 +139,8 @@ class ShellFacts:
                 found |= dict.fromkeys(map(FileSet, one.patterns))
                 found |= dict.fromkeys(FileSet(pattern, one.filters) for pattern in one.below)
         for simple, directories in self._working():
+            from signoff.policy.shell.further_words import takes_files
+
             globs = [word.glob for word in simple.words if word.glob] if takes_files(simple.argv) else ()
             found |= {FileSet(path): None for glob in globs for one in directories for path in seen_from(one, glob)}
         return tuple(found)
@@ -143,6 +148,11 @@ class ShellFacts:
     @cached_property
     def touched(self) -> Touched:
         """The files that it reads or writes."""
+        if self._files is not NO_FILES:
+            return _facts(self.text).touched  # what the text says is the same, whatever is known of the disk
+        from signoff.policy.shell.syntax_tree import Tree
+        from signoff.policy.shell.touched_files import Stage, touched
+
         if self.line is None:
             return touched(None, self.tree)
         stages = [
@@ -151,7 +161,7 @@ class ShellFacts:
                 _judge_stage(one, where._replace(wary=False)) if where else _LOST,
                 where.directories if where else (),
             )
-            for one, where in _placed(self.line, _NOTHING)
+            for one, where in _placed(self.line, NO_FILES)
         ]
         known = all(isinstance(stage.judged, ReadOnlyCommand) for stage in stages)
         return touched(stages, Tree() if known else self.tree)
@@ -164,6 +174,11 @@ class ShellFacts:
     @cached_property
     def tree(self) -> Tree:
         """The result of the full parser, which is also in doubt where the line runs what it writes itself."""
+        if self._files is not NO_FILES:
+            return _facts(self.text).tree
+        from signoff.policy.shell.syntax_tree import parse_tree
+        from signoff.policy.shell.written_programs import runs_written
+
         tree = parse_tree(self.text)
         why = runs_written(tree)
         return tree._replace(opaque=(*tree.opaque, why)) if why else tree
@@ -233,9 +248,9 @@ class ShellFacts:
         return frozenset({"fs.read", "proc.exec", *(LABEL_OF[effect] for effect in self.effects)}) | sends
 
 
-def read_shell(text: str, resolved: Mapping[str, str] = _NOTHING) -> ShellFacts:
-    """Return the facts about a command line. Never raises. `resolved` maps paths to their symlink targets."""
-    return ShellFacts(text, resolved) if resolved else _facts(text)
+def read_shell(text: str, files: KnownFiles = NO_FILES) -> ShellFacts:
+    """Return the facts about a command line, with what is known of the files in it. Never raises."""
+    return ShellFacts(text, files) if files.leads else _facts(text)
 
 
 def forget() -> None:
@@ -253,6 +268,8 @@ def _facts(text: str) -> ShellFacts:
 def _read_line(text: str) -> CommandLine | Refused:
     read = read_line(text)
     if isinstance(read, Refused):
+        from signoff.policy.shell.structured_lines import read_structured
+
         found = read_structured(text)
         if isinstance(found, Refused):
             return read
@@ -260,9 +277,9 @@ def _read_line(text: str) -> CommandLine | Refused:
     return seen_through(read)
 
 
-def _judge(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[ReadOnlyCommand | Concern]:
+def _judge(line: CommandLine, files: KnownFiles) -> Iterator[ReadOnlyCommand | Concern]:
     """Yield the judgement of each simple command, in every directory that a `cd` before it may have led to."""
-    for stage, where in _placed(line, resolved):
+    for stage, where in _placed(line, files):
         yield _judge_stage(stage, where) if where is not None else _LOST._replace(command=stage.words[0].text)
 
 
@@ -270,11 +287,11 @@ def _judge_stage(stage: Simple, where: Where) -> ReadOnlyCommand | Concern:
     return _redirects(stage, where) or judge_words(stage.words, where)
 
 
-def _placed(line: CommandLine, resolved: Mapping[str, str]) -> Iterator[tuple[Simple, Where | None]]:
+def _placed(line: CommandLine, files: KnownFiles) -> Iterator[tuple[Simple, Where | None]]:
     """Yield each simple command, and where it may run; None if that is not known, or depends on too many `cd`."""
     for stage, directories in zip(line.commands, directories_of(line), strict=True):
         known = [one for one in directories if one is not None]
-        yield stage, Where(tuple(sorted(known)), resolved) if len(known) == len(directories) else None
+        yield stage, Where(tuple(sorted(known)), files) if len(known) == len(directories) else None
 
 
 def _refused(refused: Refused) -> Concern:

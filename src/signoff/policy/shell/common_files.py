@@ -6,16 +6,22 @@ count as any character, so the answer is never a wrong no.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
+from signoff.core.call import UNFOLLOWED
 from signoff.policy.glob import wildcards
+from signoff.policy.secret import secret_place
 from signoff.policy.shell.file_patterns import STAR, Unclear, escaped, is_wild, tokens_of
 from signoff.policy.shell.filters import Filter
 
 MOST_STEPS = 200_000
 """The most pairs of positions that are compared; above it, the answer is yes."""
+
+MOST_COMPARED = 20_000
+"""The most known files that are compared with the patterns of one call; above it, a pattern stands for any of them."""
 
 BELOW = "//"
 """Ends a pattern for everything below a directory, as a recursive command reads it."""
@@ -54,6 +60,10 @@ class PatternStep(NamedTuple):
     """Whether it also takes a dot at the start of a name."""
     whole: bool = False
     """Whether it takes whole directories only, each with its slash."""
+
+
+_ANY_BELOW = PatternStep(repeats=True, slash=True)
+"""What stands for anything below a directory."""
 
 
 @lru_cache(maxsize=512)
@@ -161,12 +171,56 @@ def _takes(step: PatternStep, char: str, *, starts: bool) -> bool:
     return not (char == "." and starts and not step.dot)
 
 
-def stands_for(pattern: str, files: Iterable[str]) -> Iterator[str]:
-    """Yield those of the known files, written as the pattern is, that a shell's pattern stands for."""
-    theirs = _of_shell(pattern)
-    for file in files:
-        if file == pattern or theirs is None or _meet([PatternStep(char) for char in file], theirs):
-            yield file
+class KnownFiles:
+    """What is known of the disk for one call: where paths lead, and so which files its patterns stand for."""
+
+    __slots__ = ("_left", "_standing", "_trouble", "leads")
+
+    def __init__(self, leads: Mapping[str, str]) -> None:
+        self.leads = leads
+        """A path as the call has it, or a file among those that its patterns stand for -> symlinks resolved."""
+        self._standing: dict[str, tuple[str, ...]] = {}
+        self._trouble: dict[str, str] = {}
+        self._left = MOST_COMPARED
+
+    def standing_for(self, pattern: str) -> tuple[str, ...]:
+        """Return those of the known files, written as the pattern is, that a shell's pattern stands for."""
+        found = self._standing.get(pattern)
+        if found is None:
+            found = self._standing[pattern] = tuple(self._standing_for(pattern)) if self.leads else ()
+        return found
+
+    def trouble(self, pattern: str) -> str:
+        """Return why one of the files that a pattern stands for must not be read; "" if nothing is known."""
+        why = self._trouble.get(pattern)
+        if why is None:
+            reasons = (self._why_not(path) for path in self._standing_for(pattern))
+            why = self._trouble[pattern] = next((one for one in reasons if one), "")
+        return why
+
+    def _why_not(self, path: str) -> str:
+        leads = self.leads[path]
+        if leads == UNFOLLOWED:
+            return "stands for files that cannot be looked at, or for an option"
+        why = secret_place(leads)
+        return f"stands for {path}, which leads to {leads}, which {why}" if why else ""
+
+    def _standing_for(self, pattern: str) -> Iterator[str]:
+        theirs = _of_shell(pattern)
+        start = _plain_start(theirs or ())
+        anything = theirs is not None and theirs[len(start) :] == (_ANY_BELOW,)
+        for file in self.leads:
+            if file == pattern or theirs is None or (file.startswith(start) and anything):
+                yield file
+            elif file.startswith(start):
+                self._left -= 1
+                if self._left < 0 or _meet([PatternStep(char) for char in file], theirs):
+                    yield file
+
+
+def _plain_start(steps: Sequence[PatternStep]) -> str:
+    """Return the characters that a pattern begins with."""
+    return "".join(one.chars or "" for one in takewhile(lambda one: one.chars is not None and not one.repeats, steps))
 
 
 def normal_pattern(pattern: str, start: str) -> str | None:

@@ -7,12 +7,10 @@ Of any other the `*` covers plain words only. What is not listed is not covered.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, pairwise
-from posixpath import basename, join, normpath
-from typing import Any, NamedTuple, TypeAlias, cast
+from posixpath import basename, join
+from typing import TypeAlias
 
 from signoff.policy.phrases import shown
 from signoff.policy.places import runs_later
@@ -20,29 +18,29 @@ from signoff.policy.shell.git_settings import is_elsewhere, pushes_to, sets_unkn
 from signoff.policy.shell.languages import OF_TEXT, OF_WORDS
 from signoff.policy.shell.languages.trouble import Trouble
 from signoff.policy.shell.line import Word
+from signoff.policy.shell.listed_words import (
+    KINDS,
+    PATHS,
+    PLAIN,
+    Further,
+    contained,
+    entries,
+    files_in,
+    is_reader,
+    listed,
+    operand_trouble,
+)
 from signoff.policy.shell.literal import Arg
 from signoff.policy.shell.simple_command import ReadOnlyCommand, judge_words
-from signoff.policy.shell.table import CommandOption, Program, TakesValue, program
+from signoff.policy.shell.table import CommandOption, Program, TakesValue, is_own_file, program
 from signoff.policy.shell.wrappers import hand_on
-from signoff.policy.table_files import table_text
 
-_PLAIN = re.compile(r"[\w./:][\w./:+%^~#,@*?-]*|\+\d+|-?", re.ASCII)
-"""A name, a path or an address: nothing that a program reads as a setting, a list of options or a command."""
-_ADDRESS = re.compile(r"https?://[^\s'\"`\\|;<>{}]+", re.ASCII)
 _URL = re.compile(
     r"(?:\w+\+)?(?:https?|ssh|git|ftps?|wss?|postgres(?:ql)?|mysql|mariadb|redis|mongodb|amqps?|s3|gs|oci)"
     r"://(?=[\w\[])[^\s'\"`\\|;<>{}]+",
     re.ASCII,
 )
 """An address on another machine. Without `..`, what reads it as a path stays in the directory."""
-_SETTING = re.compile(
-    r"(?:V|Q|CI|CONFIG|DEBUG|RELEASE|VERBOSE|QUIET|SILENT|TRACE|COLOR|NO_?COLOR|WERROR|STRICT|COVERAGE|TESTS?|FAST|FULL"
-    r"|STATIC|SHARED|LTO|ASAN|UBSAN|TSAN|JOBS|NPROC|THREADS|FORCE|DRY_?RUN|UPDATE|OPT"
-    r"|(?:WITH|WITHOUT|USE|ENABLE|DISABLE|NO|SKIP|BUILD)_\w+)=(?:\d+|yes|no|on|off|true|false|y|n)?",
-    re.ASCII,
-)
-"""A variable that is usually a switch, with a value that names no program: `V=1`. Of others a build, or make itself
-(`MAKEFILES=1`, `PATH=1`), may take the value for a file."""
 _MOST_LETTERS = 32
 _WORD = "some-word"  # `x` is a sub-command to bun
 _ELSEWHERE = frozenset("ssh rsh autossh mosh docker podman nerdctl kubectl oc k3s machinectl lxc vagrant".split())
@@ -58,7 +56,8 @@ _NO_PLACES = frozenset({"text", "number", "pattern", "sed", "awk", "jq", "glob",
 _HARMFUL = ("runs:", "unknown:", "discloses:")
 _HARMLESS = "discloses: reads another file"
 """That file is among the words, and so it is judged itself."""
-_KINDS = frozenset({"below", "data", "form", "cookie"})
+_MANAGERS = frozenset({"npm", "yarn", "pnpm", "bun"})
+"""Package managers, which run a script of the project, or a program that it has installed."""
 _MAKES = frozenset("clone init mv submodule worktree".split())
 """Commands of git that make what their words name."""
 
@@ -86,42 +85,15 @@ def nowhere(path: str) -> str:
     return ""
 
 
-class Further(NamedTuple):
-    """The words of a program, or of a sub-command, that are fine."""
-
-    flags: frozenset[str] = frozenset()
-    values: frozenset[str] = frozenset()
-    """Options with a value, which may be anything but a place outside the directory."""
-    texts: frozenset[str] = frozenset()
-    """Options with a value that no program takes for a place: a message, an expression."""
-    attached: frozenset[str] = frozenset()
-    """Options with a value that may be left out, and otherwise follows a `=` or the letter."""
-    places: frozenset[str] = frozenset()
-    """Options with a value that is a path in the directory."""
-    fits: Mapping[str, str] = {}
-    """Options with a value that must match a regular expression, or be of a kind that `_operand` names."""
-    commands: frozenset[str] = frozenset()
-    operands: str = "plain"
-    never: frozenset[str] = frozenset()
-    """Operands that are not covered: sub-commands of a program that otherwise takes files."""
-    passes: frozenset[str] = frozenset()
-    """Options that are fine behind `--`, where another program reads them."""
-    script: bool = False
-    """Whether the first operand is a program of its own, which is given all words behind it."""
-    expands: bool = False
-    """Whether a word `@file` is replaced by the words in that file, also where it is the value of an option."""
-    single: bool = False
-    """Whether `-word` is one option, not a bundle of letters."""
-    apart: bool = False
-    """Whether a value is never attached to the letter of its option."""
-
-
 def uncovered(argv: Sequence[str], fixed: int, *, here: bool = True, leads: Leads = nowhere) -> str:
     """Return why a final `*` does not stand for all words from `fixed` on; "" if it does.
 
     It stands for no place outside the directory, unless the program only reads, or the command is not run `here`. What
-    `leads` says of a word on the disk counts, too.
+    `leads` says of a word on the disk counts, too. However a program is run, its words are judged as its own.
     """
+    if at := _handed_over(argv):
+        words = [word for number, word in enumerate(argv) if number != _dashes(argv, at)][at:]
+        return uncovered(words, max(fixed - at, 1), here=here, leads=leads)
     last = plain_word(argv[:fixed])
     handed = hand_on(tuple(map(Arg, (*argv[:fixed], last))))
     if len(argv) == fixed:
@@ -143,13 +115,32 @@ def uncovered(argv: Sequence[str], fixed: int, *, here: bool = True, leads: Lead
     return further.trouble() or (further.elsewhere(leads) if here else "")
 
 
+def _handed_over(argv: Sequence[str]) -> int:
+    """Return where a known program begins that another runs by its name, or from its file; 0 if none does."""
+    name = argv[0].rpartition("/")[2]
+    at = next((at for at, word in enumerate(argv[1:], 1) if word[:1] != "-"), len(argv))
+    if name in _MANAGERS:
+        runs = argv[at] in ("run", "run-script", "x") if at < len(argv) else False
+        own = frozenset[str]() if runs else entries()[name].commands
+        return at + runs if at + runs < len(argv) and argv[at + runs] in entries().keys() - own else 0
+    entry = entries().get(name)
+    if entry is None or not entry.script or at >= len(argv) or is_own_file(argv[at]) or "/" not in argv[at]:
+        return 0
+    return at if basename(argv[at]) in entries() else 0
+
+
+def _dashes(argv: Sequence[str], at: int) -> int:
+    """Return where the first `--` from there on is, which a package manager takes away; -1 if there is none."""
+    return next((number for number, word in enumerate(argv) if number >= at and word == "--"), -1)
+
+
 def runs_input(argv: Sequence[str]) -> str:
     """Return why a command may run what it is fed, for a rule with a final `*`; "" if it does not."""
     name = argv[0].rpartition("/")[2]
     if why := next(iter(hand_on(tuple(map(Arg, argv))).opaque), ""):
         return f"{why}, and it is fed"
-    entry, known, _ = _found(argv)
-    if entry is None and known is None and name not in _contained():
+    entry, known, _ = listed(argv)
+    if entry is None and known is None and name not in contained():
         return f"signoff does not know what {shown(name)} does with the input that it is fed"
     return ""
 
@@ -163,10 +154,10 @@ def plain_word(words: Sequence[str]) -> str:
 def left_open(words: Sequence[str]) -> str:
     """Say for people what a final `*` after these words leaves open; "" if signoff knows the program."""
     name = words[0].rpartition("/")[2]
-    if name in _contained():
+    if name in contained():
         return ""
-    found, known, _ = _found(words)
-    if found is None and (known is None or not _is_reader(known)):
+    found, known, _ = listed(words)
+    if found is None and (known is None or not is_reader(known)):
         return (
             f"signoff does not know {shown(name)}, so `*` covers only names and paths: an option that the pattern does "
             "not name, `NAME=value`, `@file` and other words ask"
@@ -176,20 +167,20 @@ def left_open(words: Sequence[str]) -> str:
 
 def is_option(name: str, option: str) -> bool:
     """Whether the program of this name is known to have exactly this option."""
-    entry, known = _entries().get(name), program(name)
+    entry, known = entries().get(name), program(name)
     if known is not None and option in known.options:
         return True
     return entry is not None and any(
-        option in names for names in (entry.flags, entry.values, entry.texts, entry.attached, entry.places, entry.fits)
+        option in names for names in (entry.flags, entry.values, entry.texts, entry.attached, entry.fits)
     )
 
 
 def takes_files(argv: Sequence[str]) -> bool:
     """Whether the program takes any number of files below the directory."""
-    entry, _, _ = _found(argv)
+    entry, _, _ = listed(argv)
     if entry is not None and entry.script and len(inner := hand_on(tuple(map(Arg, argv))).inner) == 1:
-        entry, _, _ = _found([arg.text or "" for arg in inner[0].args] or argv)
-    return entry is not None and entry.operands == "below" and not entry.script
+        entry, _, _ = listed([arg.text or "" for arg in inner[0].args] or argv)
+    return entry is not None and entry.operands in PATHS and not entry.script
 
 
 def led_away(paths: Iterable[str], leads: Leads) -> str:
@@ -250,10 +241,10 @@ class _FurtherWords:
         self.fixed = fixed
         self.named = {word.partition("=")[0] for word in argv[1:fixed] if word.startswith("-")}
         self.name = argv[0].rpartition("/")[2]
-        self.entry, self.known, self.at = _found(argv)
+        self.entry, self.known, self.at = listed(argv)
 
     def trouble(self) -> str:
-        if self.name in _contained():
+        if self.name in contained():
             return ""
         if self.name == "git" and self.argv[self.at - 1] == "config" and (word := sets_unknown(self.argv[self.at :])):
             return self._unfit(word, "git may run what it is set to") if word not in self.argv[: self.fixed] else ""
@@ -261,7 +252,7 @@ class _FurtherWords:
             return self._unfit(word, "git may push to it, and run what the settings of that repository name")
         if self.entry is not None:
             return self._known(self.entry, self.at)
-        if self.known is not None and _is_reader(self.known):
+        if self.known is not None and is_reader(self.known):
             return self._table(self.known, self.at)
         return self._plain()
 
@@ -384,7 +375,7 @@ class _FurtherWords:
                 return None
             if option in entry.flags:
                 return False
-            if any(option in names for names in (entry.values, entry.texts, entry.places, entry.fits)):
+            if any(option in names for names in (entry.values, entry.texts, entry.fits)):
                 return True
         known = self.known.options.get(option) if self.known is not None else None
         if known is None or known.trouble or known.takes is TakesValue.MAYBE:
@@ -428,16 +419,16 @@ class _FurtherWords:
     def _files(self, option: str, value: str, parts: tuple[str, ...]) -> tuple[str, ...]:
         """Return what may be a path in the value of an option."""
         kind = self.entry.fits.get(option, "") if self.entry is not None else ""
-        if kind in _KINDS and kind != "below":
-            return tuple(_files_in(kind, value))
+        if kind in KINDS and kind not in PATHS:
+            return tuple(files_in(kind, value))
         return () if self._takes_text(option) else parts
 
     def _takes_text(self, option: str) -> bool:
         """Whether the value of an option is known to be no path."""
         if (entry := self.entry) is not None:
             if option in entry.texts or option in entry.fits:
-                return entry.fits.get(option) != "below"
-            if option in entry.values or option in entry.places:
+                return entry.fits.get(option) not in PATHS
+            if option in entry.values:
                 return False
         known = self.known.options.get(option) if self.known is not None else None
         if known is None or known.trouble or known.takes is TakesValue.NOTHING:
@@ -453,7 +444,7 @@ class _FurtherWords:
             if word.startswith("-") and len(word) > 1:
                 if word.partition("=")[0] not in self.named:
                     return self._unfit(word, f"signoff does not know the options of {shown(self.name)}")
-            elif not _PLAIN.fullmatch(word):
+            elif not PLAIN.fullmatch(word):
                 return self._unfit(word, f"signoff does not know what it means to {shown(self.name)}")
         return ""
 
@@ -474,7 +465,7 @@ class _FurtherWords:
                 continue
             if mine and word in entry.never:
                 return self._unfit(word, "not a sub-command that is covered")
-            if mine and (why := _operand(entry.operands, word)):
+            if mine and (why := operand_trouble(entry.operands, word)):
                 return self._unfit(word, why)
             if entry.script and operands == 0:
                 return ""
@@ -488,7 +479,7 @@ class _FurtherWords:
             if word.startswith("-") and len(word) > 1 and entry.passes:
                 if word not in entry.passes and word.partition("=")[0] not in self.named:
                     return self._unfit(word, "another program reads it")
-            elif why := _operand("plain" if entry.passes else entry.operands, word):
+            elif why := operand_trouble("plain" if entry.passes else entry.operands, word):
                 return self._unfit(word, why)
         return ""
 
@@ -498,12 +489,12 @@ class _FurtherWords:
         if word in entry.flags or (name in entry.attached and (equals or name not in entry.values)):
             return 1, ""
         texts = entry.values | entry.texts
-        for names, kind in ((texts, "text"), (entry.places, "below"), ({name}, entry.fits.get(name, ""))):
+        for names, kind in ((texts, "text"), ({name}, entry.fits.get(name, ""))):
             if (kind and name in names) or (name in self.named and name not in entry.flags and kind == "text"):
                 if not equals and not following:
                     return 1, "" if kind == "text" else "it has no value"
                 if equals:
-                    return 1, _operand(kind, value)
+                    return 1, operand_trouble(kind, value)
                 return 2, _following(entry, kind, following[0]) if at + 1 >= self.fixed else ""
         if name in self.named:
             return 1, ""
@@ -511,7 +502,7 @@ class _FurtherWords:
             return 1, "not an option that is covered"
         if entry.single:
             kind = "" if entry.apart else _kind_of(entry, word[:2])
-            return 1, _operand(kind, word[2:]) if kind else "not an option that is covered"
+            return 1, operand_trouble(kind, word[2:]) if kind else "not an option that is covered"
         return self._bundle(entry, word, following, at)
 
     def _bundle(self, entry: Further, word: str, following: Sequence[str], at: int) -> tuple[int, str]:
@@ -519,7 +510,7 @@ class _FurtherWords:
             name = f"-{letter}"
             if kind := _kind_of(entry, name):
                 if word[place:]:
-                    return 1, _operand(kind, word[place:].removeprefix("="))
+                    return 1, operand_trouble(kind, word[place:].removeprefix("="))
                 return 2, _following(entry, kind, following[0]) if following and at + 1 >= self.fixed else ""
             if name in entry.attached and word[place:]:
                 return 1, ""
@@ -560,13 +551,6 @@ class _FurtherWords:
         return ""
 
 
-def _is_reader(known: Program) -> bool:
-    """Whether the table knows its words: it may only read, or says of every option what it does."""
-    if known.trouble:
-        return False
-    return not known.needs or not known.needs_trouble.startswith(("runs", "changes"))
-
-
 def _is_harmful(why: str) -> bool:
     return why.startswith(_HARMFUL) and why != _HARMLESS
 
@@ -582,7 +566,7 @@ def _kind_of(entry: Further, option: str) -> str:
     """Return what the value of an option has to be; "" if it takes none, or is not listed."""
     if option in entry.values or option in entry.texts:
         return "text"
-    return "below" if option in entry.places else entry.fits.get(option, "")
+    return entry.fits.get(option, "")
 
 
 def _table_option(known: Program, word: str) -> tuple[int, str]:
@@ -623,80 +607,4 @@ def _following(entry: Further, kind: str, word: str) -> str:
         return f"{shown(word)} may be an option of its own"
     if entry.expands and word.startswith("@"):
         return f"{shown(word)} names a file with options"
-    return _operand(kind, word)
-
-
-def _operand(kind: str, word: str) -> str:
-    """Return why a word is not fine as what it is, or ""."""
-    if kind == "text":
-        return ""
-    if kind in _KINDS:
-        outside = any(map(_is_outside, _files_in(kind, word)))
-        return "it is outside the directory, or no path" if outside else ""
-    if kind == "address" and _ADDRESS.fullmatch(word):
-        return ""
-    if kind == "setting" and _SETTING.fullmatch(word):
-        return ""
-    if kind in ("plain", "address", "setting"):
-        return "" if _PLAIN.fullmatch(word) else "it is no plain name or path"
-    return "" if re.fullmatch(kind, word, re.ASCII) else "not a word that is covered"
-
-
-def _files_in(kind: str, word: str) -> Sequence[str]:
-    """Return what in a value of a kind is a file: `@file` in data, behind `@` and `<` in forms, or all of it."""
-    if kind == "below" or (kind == "cookie" and "=" not in word):
-        return (word, *re.split("[{},]", word))
-    if kind == "form" and ("@" in word or "<" in word):
-        return [part.strip("\"' ") for part in re.split("[@<,;=]", word)]
-    return (word[1:],) if kind == "data" and word.startswith("@") else ()
-
-
-def _is_outside(path: str) -> bool:
-    path = normpath(path.partition("::")[0]) if path else ""
-    return path != "/dev/null" and (path == ".." or path.startswith(("/", "~", "@", "+", "../")))
-
-
-def _found(argv: Sequence[str]) -> tuple[Further | None, Program | None, int]:
-    """Return what is known of the command, down to its sub-command, and where its words start.
-
-    The list of its further words if there is one, and what the table says of it.
-    """
-    entries, name, at = _entries(), argv[0].rpartition("/")[2], 1
-    entry, known = entries.get(name), program(argv[0].rpartition("/")[2])
-    while at < len(argv):
-        word = argv[at]
-        if entry is not None and word.startswith("-") and len(word) > 1 and word in entry.flags and entry.commands:
-            at += 1
-            continue
-        below = entries.get(f"{name} {word}")
-        deeper = known.commands.get(word) if known is not None else None
-        if below is None and (entry is None or word not in entry.commands) and (entry is not None or deeper is None):
-            break
-        known, name, at = deeper, f"{name} {word}", at + 1
-        entry = below if below is not None or (known is not None and _is_reader(known)) else Further()
-    return entry, known, at
-
-
-@cache
-def _data() -> Mapping[str, Any]:
-    return tomllib.loads(table_text("shell/further_words.toml"))
-
-
-@cache
-def _contained() -> frozenset[str]:
-    """Programs that run nothing else, whatever their words."""
-    return frozenset(cast("str", _data()["contained"]).split())
-
-
-@cache
-def _entries() -> Mapping[str, Further]:
-    raw = cast("Mapping[str, Mapping[str, Any]]", _data()["programs"])
-    return {name: _further(raw, keys) for names, keys in raw.items() for name in names.split(", ")}
-
-
-def _further(raw: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Further:
-    made: dict[str, Any] = {}
-    for key, value in keys.items():
-        split = isinstance(value, str) and key != "operands"
-        made[key] = frozenset(cast("str", value).split()) if split else value
-    return Further(**made)
+    return operand_trouble(kind, word)

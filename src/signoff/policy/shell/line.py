@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import Enum, StrEnum
 from typing import NamedTuple
 
+MOST_COMMANDS = 512
+"""The most simple commands of a line that are examined."""
+
 
 class Unknown(Enum):
     """How far a word is only known when the line runs, because it holds a variable or a substitution."""
@@ -60,11 +63,13 @@ class Simple(NamedTuple):
     """What stands before it and changes nothing about what it does: `LC_ALL=C`, `timeout 5`."""
     fed: bool = False
     """Whether it may read what something around it writes: a pipe into a loop, a here-document."""
+    typed: tuple[Word, ...] = ()
+    """All words as they stand in the line, if those judged are not just the last of them: behind `xargs`."""
 
     @property
     def whole(self) -> Simple:
         """The same command, with what stands before it among its words."""
-        return self._replace(words=(*self.before, *self.words), before=())
+        return self._replace(words=self.typed or (*self.before, *self.words), before=(), typed=())
 
     @property
     def argv(self) -> tuple[str, ...]:

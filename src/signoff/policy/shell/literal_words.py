@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, cast
 
 from signoff.core.visible_text import is_clean
-from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Unknown, Word
+from signoff.policy.shell.line import MOST_COMMANDS, CommandLine, Join, Pipeline, Redirect, Simple, Unknown, Word
 
 LONGEST = 16_384
 """The longest text that is parsed, in characters."""
@@ -66,7 +66,8 @@ _SAFE_IN_DOUBLE = re.compile(r"""(?:[^"\\$`]|\\[^\n]|\$(?=[] \t\n"'\\/.,:;%|&<>)
 
 _IN_PATTERN = re.compile(r"[][*?\\]")
 _IN_BRACKETS = re.compile(r"[][*?\\!^:.=-]")
-_MANY_STARS = re.compile(r"(\\.)|\*\*+", re.DOTALL)
+_DESCRIPTOR = re.compile(r"\{\w+\}", re.ASCII)
+_MANY_STARS = re.compile(r"(\\.)|((?<![^/])\*\*+(?![^/]))|\*\*+", re.DOTALL)
 # Brackets that every implementation reads alike: closed, without another bracket, a slash or a multi-byte character
 # inside.
 _CLEAR_PATTERN = re.compile(
@@ -124,7 +125,7 @@ def read_line(text: str) -> CommandLine | Refused:
 class _LineReader:
     """Parses one text into a line."""
 
-    __slots__ = ("both", "join", "pipelines", "redirects", "stages", "text", "words")
+    __slots__ = ("both", "count", "join", "pipelines", "redirects", "stages", "text", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -133,6 +134,7 @@ class _LineReader:
         self.stages: list[Simple] = []
         self.pipelines: list[Pipeline] = []
         self.join = Join.ALWAYS
+        self.count = 0
         self.both = False
         """Whether the command has a redirect `&>`: for dash, its `&` ends the command."""
 
@@ -147,7 +149,7 @@ class _LineReader:
             elif kind <= _DOUBLE:
                 word = _new(Word, (token[kind], "", False, token.start(kind) - 1, at, Unknown.NOT))
             elif kind == _STARRED:
-                word = _new(Word, (token[kind], _one_star(token[kind]), False, token.start(kind), at, Unknown.NOT))
+                word = _new(Word, (token[kind], _fewer_stars(token[kind]), False, token.start(kind), at, Unknown.NOT))
             else:
                 following = self.between_words(kind, token[kind], token.start(kind), at)
                 if not isinstance(following, int):
@@ -169,6 +171,8 @@ class _LineReader:
         if kind == _OPERATOR:
             return self.operator(token, at) or end
         if kind == _REDIRECT:
+            if token.startswith("&") and self.text[at - 1 : at].isdecimal():
+                return Refused("has a number before `&>`, which zsh takes for a descriptor", token, at)
             return self.redirect(token, at, end)
         return self.end() if end == len(self.text) else end
 
@@ -178,6 +182,9 @@ class _LineReader:
             if operator == "\n" and not self.redirects:
                 return None
             return Refused(f"has no command before {quoted(operator)}", operator, at)
+        self.count += 1
+        if self.count > MOST_COMMANDS:
+            return Refused(f"runs more than {MOST_COMMANDS:,} commands", operator, at)
         if operator == "|&":
             self.redirects.append(ONTO[2, 1])
         self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
@@ -190,6 +197,8 @@ class _LineReader:
 
     def end(self) -> CommandLine | Refused:
         """Return the whole line after the last token."""
+        if self.words and self.count == MOST_COMMANDS:
+            return Refused(f"runs more than {MOST_COMMANDS:,} commands", self.words[0].text, self.words[0].at)
         if self.words:
             self.stages.append(Simple(tuple(self.words), tuple(self.redirects)))
             self.pipelines.append(Pipeline(tuple(self.stages), self.join))
@@ -308,19 +317,25 @@ def as_glob(pattern: str, *, active: bool) -> str | None:
         return ""
     if not _CLEAR_PATTERN.fullmatch(pattern):
         return None
-    return _one_star(pattern)
+    return _fewer_stars(pattern)
 
 
-def _one_star(pattern: str) -> str:
-    """Return `**` as `*`: bash treats it so by default, and expanding the glob here must not find more."""
-    return _MANY_STARS.sub(lambda stars: stars[1] or "*", pattern) if "**" in pattern else pattern
+def _fewer_stars(pattern: str) -> str:
+    """Return stars in a row as one. Between slashes they stay two: some shells find files at any depth for them."""
+    return (
+        _MANY_STARS.sub(lambda stars: stars[1] or ("**" if stars[2] else "*"), pattern) if "**" in pattern else pattern
+    )
 
 
 def _expands_braces(text: str, start: int, end: int) -> Refused | None:
-    """Return why unquoted braces may be a list, a range or the name of a file descriptor; None if not."""
+    """Return why unquoted braces may be a list, a range or the name of a file descriptor; None if not.
+
+    zsh takes `{name}` for a descriptor also if there are blanks before the redirect: the word is gone, and the variable
+    is set.
+    """
     raw = text[start:end]
-    if text[end : end + 1] in ("<", ">"):
-        return Refused("holds braces before a redirect", raw, start)
+    if text[end : end + 1] in ("<", ">") or _DESCRIPTOR.fullmatch(raw):
+        return Refused("holds braces that may name a descriptor", raw, start)
     braces = [piece.start() - start for piece in _PIECE.finditer(text, start, end) if piece.lastindex == _P_BRACE]
     inner = raw[braces[0] : braces[-1]]
     if "," in inner or ".." in inner:

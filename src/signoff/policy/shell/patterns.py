@@ -13,29 +13,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import YES, MatchResult, Truth, any_holds
 from signoff.policy.places import normal
-from signoff.policy.shell.further_words import (
-    Leads,
-    is_option,
-    led_away,
-    left_open,
-    nowhere,
-    places_in,
-    plain_word,
-    runs_input,
-    takes_files,
-    uncovered,
-)
 from signoff.policy.shell.line import Simple, Unknown, Word
 from signoff.policy.shell.literal_words import Refused, read_line
-from signoff.policy.shell.simple_command import PATH, Concern, judge_words
-from signoff.policy.shell.syntax_tree import parse_tree
-from signoff.policy.shell.table import program
+from signoff.policy.shell.simple_command import Concern, judge_words
+from signoff.policy.shell.table import PATH, program
 from signoff.policy.table_files import table_text
+
+if TYPE_CHECKING:
+    from signoff.policy.shell.further_words import Leads
+
+# The module about further words and the full parser are imported where they are used: most calls need neither.
 
 NETWORK_READS = "network-reads"
 """Used in place of a pattern, in allow rules: every command that is known to only read over the network."""
@@ -90,13 +82,19 @@ class CommandPattern:
         trouble = known.trouble or known.needs_trouble
         if not trouble.startswith(("runs", "changes")):
             return ""
-        if trouble.startswith("runs") and not self.open and not parse_tree(name).opaque:
+        if trouble.startswith("runs") and not self.open:
+            from signoff.policy.shell.syntax_tree import parse_tree
+
+            if parse_tree(name).opaque:
+                return f"`{name}` runs whatever command or code it is given"
             return ""  # alone it runs what the project defines; an interpreter would run its input
         return f"`{name}` runs whatever command or code it is given"
 
     @property
     def left_open(self) -> str:
         """What the final `*` does not stand for, because the program is not known; "" if it is."""
+        from signoff.policy.shell.further_words import left_open
+
         words = [glob.literal for glob in self.words]
         known = [word for word in words if word is not None]
         return left_open(known) if self.open and len(known) == len(words) and not self.breadth else ""
@@ -118,18 +116,23 @@ class CommandPattern:
         return all(_PLAIN_OPTION.fullmatch(word) for word in fixed)
 
     def covers(
-        self, command: Simple, concern: Concern | None = None, *, fed: bool = False, leads: Leads = nowhere
+        self, command: Simple, concern: Concern | None = None, *, fed: bool = False, leads: Leads | None = None
     ) -> Truth:
         """Return whether an allow rule with the pattern allows the command, word for word.
 
         `concern` is what is known against the command: a final `*` does not stand for words that run other programs,
         or run the input that the command is `fed`. No wildcard stands for a place that `leads` away on the disk.
         """
-        if command.before and self._covers(command.whole, concern, fed=fed, leads=leads) is Truth.YES:
+        if (command.before or command.typed) and self._covers(
+            command.whole, concern, fed=fed, leads=leads
+        ) is Truth.YES:
             return Truth.YES
-        return self._covers(command, concern, fed=fed, leads=leads)
+        found = self._covers(command, concern, fed=fed, leads=leads)
+        if found is Truth.YES or (plain := _without_quiet(command)) is None:
+            return found
+        return Truth.YES if self._covers(plain, concern, fed=fed, leads=leads) is Truth.YES else found
 
-    def _covers(self, command: Simple, concern: Concern | None, *, fed: bool, leads: Leads) -> Truth:
+    def _covers(self, command: Simple, concern: Concern | None, *, fed: bool, leads: Leads | None) -> Truth:
         words = command.words
         if len(words) < len(self.words) or (len(words) > len(self.words) and not self.open):
             return Truth.NO
@@ -147,9 +150,11 @@ class CommandPattern:
 
     def _only_files(self, at: int, command: Simple) -> bool:
         """Whether a file pattern stands for files in a directory that it names, and the final `*` for any of them."""
+        from signoff.policy.shell.further_words import takes_files
+
         return at >= len(self.words) and takes_files(command.argv) and _BELOW.match(command.words[at].glob) is not None
 
-    def beyond(self, command: Simple, concern: Concern | None, *, fed: bool = False, leads: Leads = nowhere) -> str:
+    def beyond(self, command: Simple, concern: Concern | None, *, fed: bool = False, leads: Leads | None = None) -> str:
         """Return why a wildcard does not stand for the words of the command that are in its place, or ""."""
         argv = command.argv
         if len(argv) < len(self.words) or (len(argv) > len(self.words) and not self.open):
@@ -157,6 +162,11 @@ class CommandPattern:
         if any(_covered(*one) is Truth.NO for one in zip(self.words, argv, strict=False)):
             return ""
         wild = [word for glob, word in zip(self.words, argv, strict=False) if glob.literal is None]
+        if not wild and not self.open:
+            return ""
+        from signoff.policy.shell.further_words import led_away, nowhere, places_in, runs_input, uncovered
+
+        leads = leads or nowhere
         if concern is not None and wild and (why := led_away(places_in(["", *wild]), leads)):
             return f"a wildcard does not stand for that: {why}"
         if not self.open:
@@ -174,6 +184,8 @@ class CommandPattern:
 
         If the words of the pattern do that themselves (`sudo *`, `uv run *`), the rule means it.
         """
+        from signoff.policy.shell.further_words import plain_word
+
         fixed = len(self.words)
         plain = (*argv[:fixed], plain_word(argv[:fixed]))
         if concern.effect == "runs" and not _is_known_to_run(plain):
@@ -267,6 +279,21 @@ def _covered(glob: Glob, word: str) -> Truth:
     return found
 
 
+def _without_quiet(command: Simple) -> Simple | None:
+    """Return the command without the options behind its program that change nothing about what it runs; None if it has
+    none.
+    """
+    known = _synonyms().get(command.words[0].text)
+    words = command.words[1:]
+    if known is None or known.quiet is None or not words or words[0].text[:1] != "-":
+        return None
+    found = known.quiet.match(" ".join(["", *(word.text for word in words)]))
+    count = len(found[0].split()) if found is not None else 0
+    if any(" " in word.text or word.glob or word.tilde for word in words[:count]):
+        return None
+    return command._replace(words=(command.words[0], *words[count:])) if 0 < count < len(words) else None
+
+
 def _is_known_to_run(argv: Sequence[str]) -> bool:
     judged = judge_words([Word(word) for word in argv])
     return isinstance(judged, Concern) and judged.effect == "runs"
@@ -274,12 +301,16 @@ def _is_known_to_run(argv: Sequence[str]) -> bool:
 
 def _own_options(argv: Sequence[str]) -> set[str]:
     """Return the program's own options with which it runs something: `ssh -o ProxyCommand`."""
+    from signoff.policy.shell.syntax_tree import parse_tree
+
     name = argv[0].rpartition("/")[2]
     vias = {command.via[0] for command in parse_tree(shlex.join(argv)).commands if command.via}
     return {via for via in vias if via.startswith(f"{name} -")}
 
 
 def _runs_others(argv: Sequence[str]) -> bool:
+    from signoff.policy.shell.syntax_tree import parse_tree
+
     tree = parse_tree(shlex.join(argv))
     return len(tree.commands) > 1 or bool(tree.opaque)
 
@@ -306,6 +337,8 @@ class Synonyms(NamedTuple):
     same: tuple[frozenset[str], ...] = ()
     like: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()
     """Pairs of sub-commands that do the same."""
+    quiet: re.Pattern[str] | None = None
+    """Options behind the name that change nothing about what it runs."""
 
     def of(self, option: str) -> frozenset[str]:
         """Return all spellings of one option, including its own."""
@@ -334,6 +367,7 @@ def _synonyms() -> Mapping[str, Synonyms]:
                 (tuple(one.split()), tuple(other.split()))
                 for one, _, other in (pair.partition("=") for pair in entry.get("like", ()))
             ),
+            re.compile(rf"(?:{entry['quiet']}(?= ))+", re.ASCII) if "quiet" in entry else None,
         )
         for name, entry in data.items()
     }
@@ -388,6 +422,8 @@ class _Given:
         bare = name.lstrip("-")
         found = [f"{dash}{bare}" for dash in ("-", "--")]
         if name.startswith("--"):
+            from signoff.policy.shell.further_words import is_option
+
             shorts = {f"--{short}" for short in self.names if short and bare.startswith(short)}
             found += {short for short in shorts if short == name or not is_option(self.program, short)}
         written = {word.partition("=")[0] for word in self.words}

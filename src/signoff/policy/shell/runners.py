@@ -322,7 +322,7 @@ def run_code(name: str, args: Args, language: Mapping[str, str], out: Out) -> No
             words = (*([Arg(module)] if module else []), *args[at + 1 :])
             if words and (named := words[0].sure) is not None:
                 words = (Arg(named.removesuffix(".__main__")), *words[1:])
-            if words and program(words[0].sure or ""):  # other modules are not known under another name
+            if words:
                 out.inner.append(Inner(f"{name} {language['stop']}", words))
             return
         if text is None or text in codes or text.partition("=")[0] in codes or text == "-" or text.startswith(_INPUTS):

@@ -7,8 +7,9 @@ judged here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain, pairwise
 from posixpath import join
 from types import MappingProxyType
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from signoff.core.call import UNFOLLOWED
 from signoff.policy.places import normal
 from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
-from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, BELOW_TRACKED, RUN, may_share, stands_for
+from signoff.policy.shell.common_files import BELOW, BELOW_SHOWN, BELOW_TRACKED, RUN, KnownFiles, may_share
 from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.filters import Filter, names_secret, regex_names_secret
 from signoff.policy.shell.languages import OF_TEXT, OF_WORDS, Trouble, check_find, check_sed
@@ -24,6 +25,7 @@ from signoff.policy.shell.languages.find import executed
 from signoff.policy.shell.line import Unknown, Word
 from signoff.policy.shell.literal import HOLE
 from signoff.policy.shell.table import (
+    PATH,
     CommandOption,
     OperandKind,
     Program,
@@ -31,11 +33,8 @@ from signoff.policy.shell.table import (
     named_programs,
     network_reader,
     program,
-    tell_version,
+    tellers,
 )
-
-PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
-"""The search path for programs when a command runs unasked."""
 
 _ALWAYS = {
     "command": "runs: runs the program that is named here",
@@ -44,6 +43,8 @@ _ALWAYS = {
     "host": "sends: sends a request to the address that is named here",
 }
 _DEEPEST = 6
+_NAMED = frozenset({"name", "path", "wholename", "regex", "lname"})
+"""Tests of find that look at the names of files."""
 ALWAYS = "always"
 PAIR = "pair"
 _SOCKETS = ("/inet/", "/inet4/", "/inet6/")
@@ -52,13 +53,21 @@ _SCRIPTS = {**OF_TEXT, "sed": partial(check_sed, separate=True)}
 
 
 _AT_RUN_TIME = "is given a word that is only known when it runs"
-_KNOW_UNKNOWN = frozenset({"test", "printf"})
+_KNOW_UNKNOWN = frozenset({"test", "condition", "printf"})
 _WEB = re.compile(
-    r"(?i)(?:https?://)?(?!169\.254\.|metadata\b|0x)(?:(?:[a-z0-9_-]+\.)*[a-z_-][a-z0-9_-]*|(?:\d{1,3}\.){3}\d{1,3})(?::\d{1,5})?"
-    r"(?:[/?#][^\s@\\\"'<>`|{}]*)?",
+    r"""(?ix)(?:https?://)?
+    (?!169\.254\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|192\.0\.0\.|168\.63\.129\.16(?!\d))
+    (?!metadata\b|instance-data\b|[^/?\#]*\.(?:internal|svc|cluster\.local|consul)(?:[:/?\#]|\Z))
+    (?![^:/?\#]*\d[.-]\d{1,3}[.-]\d{1,3}[.-]\d{1,3}[.-])
+    (?![^/?\#]*:0*(?:237[5-9]|2380|4243|6443|8200|8500|1025[056])(?!\d))
+    (?:localhost | (?:[a-z0-9_-]+\.)+[a-z_-][a-z0-9_-]* | (?:\d{1,3}\.){3}\d{1,3})(?::\d{1,5})?
+    (?:[/?\#][^\s@\\\"'<>`|{}]*)?""",
     re.ASCII,
 )
-"""A web address with no password in it, and not that of a cloud's own service, which hands out credentials."""
+"""A web address with no password in it, and not known to be that of a service of a cloud, a cluster or a daemon, which
+hands out credentials: by its number, its name, a name that holds a number, or its port."""
+_SAME_HOST = re.compile(r"https?://[A-Za-z0-9.-]+(?::\d+)?/[^*]*", re.ASCII)
+"""A pattern, as `?` in an address is one, of which a shell makes, if at all, one address of the same machine."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
 """What every program reads as the same integer. Some programs take anything else for the next operand: ag, for one,
 takes `-A 08` for the pattern, and then what follows for a file."""
@@ -115,13 +124,18 @@ class ReadOnlyCommand(NamedTuple):
     """Whether it runs other commands, which only read as well."""
 
 
-_TAKE_FILES = frozenset(
+TAKE_FILES = frozenset(
     "cat head tail wc ls stat file du basename dirname echo md5sum sha1sum sha256sum sha512sum cksum nl tac strings od "
     "grep egrep fgrep realpath readlink".split()
 )
 """Programs that take the name of any file for nothing else."""
-_TELLS = frozenset({"--version", "--help"})
+_TAKE_ANYTHING = frozenset("ls lsblk df stat basename dirname realpath readlink which id uname nproc".split())
+"""Programs that no words make do more than print names, numbers and dates."""
 _TELLER = Program(name="--version", does="prints its version or its help", options={}, commands={}, environment={})
+
+
+NO_FILES = KnownFiles(MappingProxyType({}))
+"""Nothing is known of the disk."""
 
 
 class Where(NamedTuple):
@@ -129,9 +143,8 @@ class Where(NamedTuple):
 
     directories: tuple[str, ...] = ("",)
     """Relative to where the line starts, absolute, or from `~`; several if a `cd` may have failed."""
-    resolved: Mapping[str, str] = MappingProxyType({})
-    """A path as in `ReadOnlyCommand.paths`, or a file that is known to be among its `patterns` or `below` -> its target
-    with symlinks resolved."""
+    files: KnownFiles = NO_FILES
+    """Where paths as in `ReadOnlyCommand.paths` lead, and files that are among its `patterns` or `below`."""
     wary: bool = True
     """Whether reading a secret place speaks against a command."""
 
@@ -153,7 +166,7 @@ def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand 
             return Concern(first.text, first.text, "runs", f"is a program outside {', '.join(PATH)}")
     known = program(name)
     if known is None or known.trouble:
-        if len(words) == 2 and words[1].text in _TELLS and name in tell_version():
+        if len(words) == 2 and name in tellers().get(words[1].text, ()):
             return ReadOnlyCommand(_TELLER)
     if known is None:
         return Concern(name, name, "unknown", _UNREAD if name in named_programs() else _UNKNOWN)
@@ -165,7 +178,9 @@ def reads_network(words: Sequence[Word]) -> bool:
     name = words[0].text
     directory, slash, last = name.rpartition("/")
     known = network_reader(last) if not slash or directory in PATH else None
-    if known is None or any(word.glob or word.tilde or word.unknown is not Unknown.NOT for word in words):
+    if known is None or any(word.tilde or word.unknown is not Unknown.NOT for word in words):
+        return False
+    if any(word.glob and not _SAME_HOST.fullmatch(word.glob) for word in words):
         return False
     return isinstance(_Judge(known, words, START).judge(1), ReadOnlyCommand)
 
@@ -187,6 +202,7 @@ class _Judge:
         self.below = False
         """Whether every file that it is given stands for all that is below it."""
         self.tracked: list[str] = []
+        self.takes_anything = known.name in _TAKE_ANYTHING and not known.risky
 
     def judge(self, at: int) -> ReadOnlyCommand | Concern:
         """Judge the words from `at` on, which follow the name of the program or sub-command."""
@@ -240,7 +256,7 @@ class _Judge:
         return self.judge(at + stop + 1)
 
     def _unknown(self, word: str) -> Concern:
-        return self.concern(word, "unknown: is not known to only read")
+        return self.concern(word, f"unknown: {_UNREAD}")
 
     def _scan(self, rest: Sequence[Word], operands: list[tuple[Word, bool]]) -> int | Concern:
         """Read options; collect operands, each with whether it comes after `--`. Stop at a sub-command."""
@@ -252,6 +268,10 @@ class _Judge:
         while at < len(rest):
             word = rest[at]
             text = word.text
+            if word.unknown is not Unknown.NOT and self.takes_anything:
+                operands.append((word, False))
+                at += 1
+                continue
             if word.unknown is not Unknown.NOT and known.options and (why := self._may_be_option(word)):
                 return why
             if (
@@ -337,7 +357,7 @@ class _Judge:
             return self.concern(name, "unknown: has no value")
         if following.glob:
             return self.concern(following.text, "unknown: is a pattern that the shell may expand to several words")
-        if following.unknown is Unknown.ANY:
+        if following.unknown is Unknown.ANY and not self.takes_anything:
             return self.concern("", f"unknown: {_AT_RUN_TIME}")
         return self._value(option, name, following) or 2
 
@@ -350,12 +370,15 @@ class _Judge:
     def _no_option(self, name: str) -> Concern:
         longer = [known for known in self.program.options if name.startswith("--") and known.startswith(name)]
         hint = f", and may be short for `{longer[0]}`" if longer else ""
-        return self.concern(name, f"unknown: is not an option signoff knows{hint}")
+        return self.concern(name, f"unknown: {_UNREAD}{hint}")
 
     def _operands(self, operands: list[tuple[Word, bool]]) -> Concern | None:
         known = self.program
         if known.needs and known.needs.isdisjoint(self.first):
             return self.concern("", known.needs_trouble)
+        for some, others in known.only_with:
+            if (mine := some & self.given) and others.isdisjoint(self.given):
+                return self.concern(min(mine), known.only_with_trouble)
         if operands and known.operands_need and known.operands_need.isdisjoint(self.first):
             return self.concern(operands[0][0].text, known.operands_trouble)
         kinds = known.operands[1:] if known.no_first & self.given else known.operands
@@ -365,7 +388,11 @@ class _Judge:
                 return self.concern(word.text, "unknown: is an operand with which it may do more than read")
             kind = kinds[min(number, len(kinds) - 1)]
             concern = self._glob(word, closed, number, kinds) if word.glob else None
-            if word.unknown is Unknown.ANY and not (known.repeats and number >= len(kinds) - 1):
+            if (
+                word.unknown is Unknown.ANY
+                and not (known.repeats and number >= len(kinds) - 1)
+                and not self.takes_anything
+            ):
                 concern = self.concern("", f"unknown: {_AT_RUN_TIME}")
             concern = concern or self._check(kind, word, deep)
             if concern is not None:
@@ -420,7 +447,7 @@ class _Judge:
         if kind.name == "text":
             return None
         if word.unknown is not Unknown.NOT:
-            return self.concern("", f"unknown: {_AT_RUN_TIME}")
+            return None if self.takes_anything else self.concern("", f"unknown: {_AT_RUN_TIME}")
         if kind.name == "name":
             return self._name(word)
         if kind.name == "number":
@@ -452,7 +479,7 @@ class _Judge:
             return None
         globs = tuple(self._seen_from(word.glob))
         self.patterns += globs
-        if all(self.where.resolved.get(glob) != UNFOLLOWED for glob in globs):
+        if all(self.where.files.leads.get(glob) != UNFOLLOWED for glob in globs):
             return None
         return self.concern(word.text, "unknown: stands for files that cannot be looked at, or for an option")
 
@@ -505,7 +532,7 @@ class _Judge:
             return self.concern(word.text, "sends: may open a network connection, as some programs do for such names")
         walks = deep if walks is None else walks
         for directory in self.where.directories:
-            globs = tuple(path for pattern in _depths(word.glob) for path in seen_from(directory, pattern))
+            globs = seen_from(directory, word.glob) if word.glob else ()
             for path in seen_from(directory, word.text):
                 for named in (path, *(path + suffix for suffix in self.program.suffixes)):
                     if why := self._secret(named, deep):
@@ -529,25 +556,18 @@ class _Judge:
         """Return why a pattern may stand for a secret place, by its text or by the files that it is known to match."""
         if not self.where.wary:
             return ""
-        return next((why for glob in globs if (why := may_match_secret(glob) or self._found(glob))), "")
+        named = (may_match_secret(pattern) for glob in globs for pattern in _depths(glob))
+        return next(filter(bool, chain(named, map(self._found, globs))), "")
 
     def _found(self, pattern: str) -> str:
         """Return why one of the files that a pattern is known to stand for must not be read; "" if nothing is known."""
-        if not self.where.wary:
-            return ""
-        for path in stands_for(pattern, self.where.resolved):
-            leads = self.where.resolved[path]
-            if leads == UNFOLLOWED:
-                return "stands for files that cannot be looked at, or for an option"
-            if why := secret_place(leads):
-                return f"stands for {path}, which leads to {leads}, which {why}"
-        return ""
+        return self.where.files.trouble(pattern) if self.where.wary else ""
 
     def _secret(self, path: str, deep: bool) -> str:
         """Return why a file must not be read, by its name or by its target with symlinks resolved; "" if it may."""
         if not self.where.wary:
             return ""
-        leads = self.where.resolved.get(path, path)
+        leads = self.where.files.leads.get(path, path)
         return (
             secret_place(path) or secret_place(leads) or (holds_secrets(path) or holds_secrets(leads) if deep else "")
         )
@@ -575,7 +595,7 @@ class _Judge:
             return self._in_script(found)
         starts = found.paths or (Word("."),)
         for command in commands:
-            known = program(command[0].text) if command[0].text in _TAKE_FILES else None
+            known = program(command[0].text) if command[0].text in TAKE_FILES else None
             if known is None:
                 return self.concern(f"-exec {command[0].text}", "runs: runs a program for each file that it finds")
             given = [one for word in command for one in (starts if word.text == "{}" else (word,))]
@@ -584,6 +604,8 @@ class _Judge:
             judged = inner.judge(1)
             if isinstance(judged, Concern):
                 return judged
+            if judged.paths and self.where.wary and (found := _sought_secret(rest)):
+                return self.concern(*found)
             self.paths += judged.paths
             self.patterns += judged.patterns
             self.deep += inner.deep
@@ -606,12 +628,21 @@ class _Judge:
         return Concern(self.program.name, word, effect, why)
 
 
+def _sought_secret(words: Sequence[Word]) -> tuple[str, str] | None:
+    """Return the pattern by which find looks for secret places, and what that does; None if there is none."""
+    for at, (option, value) in enumerate(pairwise(words)):
+        name = option.text.removeprefix("-").removeprefix("i")
+        if option.text[:1] != "-" or name not in _NAMED or (at and words[at - 1].text in ("!", "-not")):
+            continue
+        why = regex_names_secret(value.text) if name == "regex" else names_secret(value.text)
+        if why:
+            return value.text, f"discloses: selects files whose name {why}"
+    return None
+
+
 def _depths(pattern: str) -> Iterator[str]:
-    """Yield a pattern, if there is one, and what `**/` stands for in zsh, and in bash if it is told so: any number of
-    directories, also none.
-    """
-    if pattern:
-        yield pattern
+    """Yield a pattern, and what `**/` stands for in some shells: any number of directories, also none."""
+    yield pattern
     if "**/" in pattern:
         yield from (pattern.replace("**/", "*/" * depth) for depth in range(_DEEPEST))
 

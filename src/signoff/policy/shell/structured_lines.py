@@ -30,6 +30,10 @@ from signoff.policy.shell.literal_words import (
 from signoff.policy.shell.shell_variables import is_harmless, may_be_kept, may_be_printed, may_be_set
 
 MOST_COMMANDS = 128
+MOST_WORDS = 8_192
+"""The most words of all commands, with those of loops once for each time."""
+MOST_EXPANDED = 65_536
+"""The most characters that values of variables are replaced by."""
 DEEPEST = 8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ASSIGNS = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=", re.ASCII)
@@ -45,14 +49,21 @@ _UNSPLIT = re.compile(r"[\w./,:=@%+-]+", re.ASCII)
 _BRACED = re.compile(
     r"\$\{(#?)([A-Za-z][A-Za-z0-9_]*|\?)((?::?[-+][\w./ :@%+,-]*)?|(?:##?|%%?)[\w./*?:@,-]*)\}", re.ASCII
 )
-_SIMPLE = re.compile(r"\$(?:([A-Za-z][A-Za-z0-9_]*)(?![A-Za-z0-9_])|([?#$]))(?!\[)", re.ASCII)
+_SIMPLE = re.compile(
+    r"""\$(?:([A-Za-z][A-Za-z0-9_]*)(?![A-Za-z0-9_]|[^\0-\x7f])|([?$])|(\#)(?=[ \t\n"',.;|&)]|\Z))(?!\[)""", re.ASCII
+)
+"""`$#` only where nothing follows that could name a variable: zsh reads `$#x[y]` as the length of `x[y]`, and evaluates
+the subscript. To zsh, letters of any script belong to a name."""
+_MODIFIERS = re.compile(r"(?::(?![FWfgpsw])[A-Za-z][0-9]*)*(:[A-Za-z&])?", re.ASCII)
+"""What zsh takes for changes to the variable before it; the last one may reach further, as `:s/a/b` does."""
 _SAFE_DOLLAR = re.compile(r"""\$(?=[] \t\n"'\\/.,:;%|&<>)}])""")
 _ESCAPED = re.compile(r"[\t\x20-\x7e]")
 _DELIMITER = re.compile(
     r"(?:'([A-Za-z_][A-Za-z0-9_]*)'|\"([A-Za-z_][A-Za-z0-9_]*)\"|([A-Za-z_][A-Za-z0-9_]*))(?=[ \t\n;|&)])"
 )
-_OWN = frozenset("true false : echo printf test [ cd pwd exit type".split())
+_OWN = frozenset("true false : echo printf test [ [[ cd pwd exit type".split())
 """Programs that are part of every shell, to which variables of the environment mean nothing."""
+_MATCHES = re.compile(r"=~(?=[ \t])")
 _MOVES = frozenset({"cd", "pushd", "popd"})
 _TRUE = Word("true")
 
@@ -103,6 +114,8 @@ class _CommandSoFar:
         self.words: list[Word] = []
         self.redirects: list[Redirect] = []
         self.fed = fed
+        self.documents = False
+        """Whether its input stands in the line."""
 
 
 class _WordSoFar:
@@ -114,6 +127,8 @@ class _WordSoFar:
         self.whole: list[str] = []
         self.pattern: list[str] = []
         self.active = self.inside = self.tilde = False
+        self.odd = False
+        """Whether brackets may hold a variable: only some shells read its value as a part of the pattern."""
         self.unknown = Unknown.NOT
 
     def add(self, text: str, pattern: str) -> None:
@@ -125,6 +140,7 @@ class _WordSoFar:
 
     def expansion(self, value: _Value | None, *, bare: bool) -> None:
         """Put the value of a variable in its place, or a placeholder if it is not known."""
+        self.odd = self.odd or self.inside
         if value is None or (bare and (value.glob or not _UNSPLIT.fullmatch(value.text) or value.text[0] in "=~")):
             self.add(HOLE, "*")
             self.unknown = Unknown.ANY if bare or self.unknown is Unknown.ANY else Unknown.ONE
@@ -138,7 +154,7 @@ class _StructureReader:
         self.text = text
         self.at: int = 0
         self.pipelines: list[Pipeline] = []
-        self.count = 0
+        self.count = self.words = self.expanded = 0
         self.values: dict[str, _Value | None] = {}
         """What the line has assigned so far; None if that is not known, or not known to happen."""
         self.assigned: set[str] = set()
@@ -270,6 +286,7 @@ class _StructureReader:
     def command(self, *, fed: bool) -> Simple | None:
         """Read one command. Return it unless it is made of others, which are then listed."""
         keyword = self.keyword()
+        before, self.assigned = self.assigned, set()
         if self.text.startswith("(", self.at):
             if self.text.startswith("((", self.at):
                 raise self.no("evaluates an expression: `((`", "((")
@@ -289,8 +306,10 @@ class _StructureReader:
         elif keyword == "for":
             self.each()
         else:
+            self.assigned = before
             return self.simple(fed=fed)
         self.after_compound()
+        self.assigned |= before
         return None
 
     def after_compound(self) -> None:
@@ -310,20 +329,22 @@ class _StructureReader:
 
     @contextmanager
     def nested(self, *, moves: bool = True) -> Generator[None]:
-        """Read commands that are part of another one. Unless it `moves`, what they change ends with them."""
+        """Read commands that are part of another one. Unless it `moves`, what they change ends with them.
+
+        What they set is not known behind them either way: shells differ in what runs, and where.
+        """
         self.loosen()
         self.inside += 1
         if self.inside > DEEPEST:
             raise self.no("is nested too deeply", "")
         if self.documents:
             raise self.no("has a here-document inside other commands", "<<")
-        looping, before = self.looping, self.assigned
+        looping, before, self.assigned = self.looping, self.assigned, set()
         if not moves:
-            self.looping, self.assigned = 0, set()
+            self.looping = 0
         yield
-        if not moves:
-            self.forget(self.assigned)
-            self.assigned |= before
+        self.forget(self.assigned)  # whatever decides about it, it may not have run
+        self.assigned |= before
         self.looping = looping
         self.inside -= 1
         if self.documents:
@@ -407,6 +428,8 @@ class _StructureReader:
         name = read.words[0].text
         if name == "export":
             return self.export(read)
+        if name == "[[":
+            self.ends_condition(read)
         if name == "read":
             return self.reads(read)
         if name in _MOVES and self.looping:
@@ -417,6 +440,13 @@ class _StructureReader:
             self.assign(variable, None)  # shells differ in whether it stays set
         return Simple(tuple(read.words), tuple(read.redirects), tuple(read.before), read.fed)
 
+    def ends_condition(self, read: _CommandSoFar) -> None:
+        """Refuse a `[[` that some shell reads further than to its end."""
+        raw = [self.text[word.at : word.end] for word in read.words]
+        if read.before or read.redirects or read.documents or raw.count("]]") != 1 or raw[-1] != "]]":
+            raise self.no("holds a condition that is not understood", "[[")
+        self.exact = False
+
     def more(self, read: _CommandSoFar) -> bool:
         """Read the next word or redirect of a simple command. Return whether there was one."""
         self.space()
@@ -424,7 +454,8 @@ class _StructureReader:
         if char in ("", "\n", ";", "|", ")", "#") or self.text.startswith("&&", self.at):
             return False
         if (found := _REDIRECT.match(self.text, self.at)) is not None:
-            read.fed = self.redirect(found, read.redirects) or read.fed
+            read.documents = self.redirect(found, read.redirects) or read.documents
+            read.fed = read.documents or read.fed
             return True
         if char == "&":
             raise self.no("starts a background process (`&`)", char)
@@ -432,9 +463,14 @@ class _StructureReader:
         if assigning is not None and (not read.words or read.words[0].text == "export"):
             name, value = self.assignment(assigning)
             read.assigns.append((name, value))
+            self.assign(name, None)  # shells differ in whether what follows in this command sees the new value
             (read.words or read.before).append(Word(f"{name}={value.text}", unknown=value.unknown))
             return True
-        word = self.word()
+        if read.words and read.words[0].text == "[[" and (found := _MATCHES.match(self.text, self.at)) is not None:
+            word = Word("=~", at=self.at, end=found.end())
+            self.at = found.end()
+        else:
+            word = self.word()
         if not read.words:
             self.program(word)
         read.words.append(word)
@@ -443,13 +479,13 @@ class _StructureReader:
     def program(self, word: Word) -> None:
         """Refuse a first word that is not simply the name of a program."""
         raw = self.text[word.at : word.end]
-        if is_keyword(raw) and raw not in ("export", "time"):
+        if is_keyword(raw) and raw not in ("export", "time", "[["):
             raise self.no(f"uses {quoted(raw)}, a keyword of the shell", raw)
-        if word.text in ("export", "time", "read") and raw != word.text:
+        if word.text in ("export", "time", "read", "[[") and raw != word.text:
             raise self.no(f"uses {quoted(raw)}, a keyword of the shell", raw)
         if word.glob or word.unknown is not Unknown.NOT:
             raise self.no("names its program with a pattern or a variable", raw)
-        keyword = is_keyword(word.text) and word.text not in ("export", "time")
+        keyword = is_keyword(word.text) and word.text not in ("export", "time", "[[")
         if not word.text or keyword or word.text.startswith(("%", "-", "+")):
             raise self.no("starts with a job or an option of the shell, not with a program", raw)
 
@@ -469,7 +505,7 @@ class _StructureReader:
         if not read.assigns or read.redirects:
             raise self.no("has no command here", self.text[start : self.at + 1])
         for name, value in read.assigns:
-            self.sets(name)
+            self.sets(name, value)
             self.assign(name, value)
         return Simple((_TRUE,), (), tuple(read.before))
 
@@ -478,8 +514,8 @@ class _StructureReader:
         self.values[name] = _Value(value.text) if value is not None and known else None
         self.assigned.add(name)
 
-    def sets(self, name: str) -> None:
-        if not may_be_kept(name):
+    def sets(self, name: str, value: Word) -> None:
+        if not may_be_kept(name) or not _is_plain(name, value):
             raise self.no(f"sets {quoted(name)}, which means something to shells or programs", name)
         if not may_be_set(name):
             self.delicate = self.delicate or name
@@ -491,7 +527,7 @@ class _StructureReader:
             harmless = value.unknown is Unknown.NOT and not value.tilde and is_harmless(name, value.text)
             if value.unknown is Unknown.ANY:
                 raise self.no("exports what some shells split into several words", name)
-            if not harmless and not may_be_set(name):
+            if not harmless and not (may_be_set(name) and _is_plain(name, value)):
                 raise self.no(f"sets {quoted(name)}, which means something to shells or programs", name)
             if not harmless:
                 self.delicate = self.delicate or name
@@ -515,17 +551,20 @@ class _StructureReader:
     def word(self, *, value: bool = False) -> Word:
         """Read one word: of a command, or the value of a variable, which is neither split nor a pattern."""
         text, start = self.text, self.at
+        self.words += 1
+        if self.words > MOST_WORDS:
+            raise self.no("runs commands with too many words", text[start : start + 10])
         made = _WordSoFar(bare=not value)
         while self.at < len(text) and text[self.at] not in _END:
             self.piece(made, start)
         raw = text[start : self.at]
-        names_program = raw[:1] == "=" and raw[1:2] not in ("", "=")  # in zsh
-        if not raw or (not value and (names_program or raw[0] == "#")):
+        names_program = raw[:1] == "=" and raw[1:2] not in (("",) if value else ("", "="))  # in zsh
+        if not raw or names_program or (raw[0] == "#" and not value) or (value and ":=" in raw):
             raise self.no("cannot be read", text[start : start + 10])
         if value and (":~" in raw or "=~" in raw):
             raise self.no("has `~` where it may mean a home directory", raw)
         glob = "" if value else as_glob("".join(made.pattern), active=made.active)
-        if glob is None or (made.inside and made.unknown is not Unknown.NOT and raw != "["):
+        if glob is None or made.odd or (made.inside and made.unknown is not Unknown.NOT):
             raise self.no("holds a pattern that shells read differently", raw)
         unknown = made.unknown
         if unknown is not Unknown.NOT:
@@ -619,15 +658,23 @@ class _StructureReader:
             return self.variable(braced[2], plain=not (braced[1] or braced[3]))
         if found := _SIMPLE.match(text, self.at):
             self.at = found.end()
-            modified = text[self.at : self.at + 1] == ":" and text[self.at + 1 : self.at + 2].isalpha()
-            return self.variable(found[1] or found[2], plain=not modified)
+            modifiers = _MODIFIERS.match(text, self.at)
+            assert modifiers is not None
+            if modifiers[1] or (modifiers[0] and not found[1]):
+                raise self.no("changes a variable in a way that some shells do not know", found[0] + modifiers[0])
+            self.at = modifiers.end()
+            return self.variable(found[1] or found[0][1:], plain=not modifiers[0])
         raise self.no(f"depends on a variable: {quoted(text[self.at : self.at + 20])}", text[self.at : self.at + 20])
 
     def variable(self, name: str, *, plain: bool) -> _Value | None:
         if name in ("?", "#", "$"):
             return None
         if name in self.values:
-            return self.values[name] if plain else None
+            value = self.values[name] if plain else None
+            self.expanded += len(value.text) if value is not None else 0
+            if self.expanded > MOST_EXPANDED:
+                raise self.no("gets too long by its variables", f"${name}")
+            return value
         if not may_be_printed(name):
             raise self.no(f"depends on a variable: {quoted('$' + name)}", name)
         return None
@@ -725,6 +772,14 @@ class _StructureReader:
 
     def no(self, why: str, word: str, at: int | None = None) -> _No:
         return _No(why, word, self.at if at is None else at)
+
+
+def _is_plain(name: str, value: Word) -> bool:
+    """Whether no shell runs anything in the value, also if the variable is a number to it and it evaluates the value.
+
+    Those that are known to be numbers are in the table. They have names in capital letters.
+    """
+    return name.islower() or "[" not in value.text
 
 
 def _blame(char: str) -> str:

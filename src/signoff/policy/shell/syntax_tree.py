@@ -24,6 +24,7 @@ from signoff.policy.shell.grammar import (
     short,
     test_doubts,
 )
+from signoff.policy.shell.line import MOST_COMMANDS
 from signoff.policy.shell.literal import HOLE, Arg, Certainty, read_word
 from signoff.policy.shell.runners import Args
 from signoff.policy.shell.shell_variables import changes_programs, is_harmless
@@ -36,6 +37,8 @@ LONGEST = 65_536
 """The longest text that is parsed, in characters."""
 DEEPEST = 16
 """The maximum nesting depth of wrappers and scripts for other shells."""
+MOST_WORDS = 32_768
+"""The most words of all commands together. A wrapper's words count again for each command that it runs."""
 
 _MOST_OPERATORS = 2_048  # unfinished pipes and braces take quadratic time: 64 kB of `a|` take 40 s
 _MOST_REASONS = 40
@@ -104,6 +107,12 @@ class _Found:
         self.writes: list[str] = []
         self.reads: list[str] = []
         self.jobs: list[_Job] = []
+        self._words = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are more commands or words than are examined."""
+        return len(self.commands) > MOST_COMMANDS or self._words > MOST_WORDS
 
     def doubt(self, reason: str) -> None:
         if len(self.opaque) < _MOST_REASONS:
@@ -113,7 +122,11 @@ class _Found:
         """Add a command and every command that it runs. `stdin` is its input text, if known."""
         todo = [(args, job.via)]
         while todo:
+            if self.is_full:
+                self.doubt("runs too many commands")
+                return
             args, via = todo.pop()
+            self._words += len(args)
             words = tuple(arg.word for arg in args)
             if args[0].sure is None:
                 self.doubt(
@@ -142,7 +155,7 @@ def parse_tree(text: str) -> Tree:
     found = _Found()
     found.jobs.append(_Job(text))
     budget = LONGEST * 4
-    while found.jobs:
+    while found.jobs and not found.is_full:
         job = found.jobs.pop()
         budget -= len(job.text)
         if budget < 0:
@@ -190,6 +203,9 @@ class _TreeWalk:
         broken = root.has_error
         self.stack.append((root, self.job.inside))
         while self.stack:
+            if self.found.is_full:
+                doubt("runs too many commands")
+                break
             node, inside = self.stack.pop()
             kind = node.type
             if broken and node.is_missing:

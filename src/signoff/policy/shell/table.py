@@ -18,6 +18,10 @@ from typing import Any, NamedTuple, cast
 from signoff.policy.shell.languages import OF_TEXT, OF_WORDS
 from signoff.policy.table_files import table_names, table_text
 
+PATH = ("/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin")
+"""The search path for programs when a command runs unasked."""
+_OF_PROGRAMS = frozenset({"bin", "sbin", ".bin", "libexec", "shims", "scripts", "git-core"})
+"""Names of directories in which programs are installed."""
 EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown")
 """What a command may do beyond known reading, from the entry of the program or the option."""
 
@@ -78,6 +82,9 @@ class Program:
     no_first: frozenset[str] = frozenset()
     needs: frozenset[str] = frozenset()
     needs_trouble: str = ""
+    only_with: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    """Options that are only fine with one of others."""
+    only_with_trouble: str = ""
     operands_need: frozenset[str] = frozenset()
     operands_trouble: str = ""
     recursive: frozenset[str] = frozenset()
@@ -114,6 +121,15 @@ class Program:
     count: a timeout ends them."""
 
 
+def is_own_file(path: str) -> bool:
+    """Whether a program is named by a path to a place where none is installed: `./script` is not the program `script`.
+
+    What is known of the program does not count for it, though it may be that program nevertheless.
+    """
+    directory, slash, _ = path.rpartition("/")
+    return bool(slash) and directory not in PATH and directory.rpartition("/")[2].lower() not in _OF_PROGRAMS
+
+
 def known_programs() -> frozenset[str]:
     """Return the names of all programs in the table."""
     return frozenset(_slices())
@@ -137,9 +153,12 @@ def program(name: str) -> Program | None:
 
 
 @lru_cache(maxsize=1)
-def tell_version() -> frozenset[str]:
-    """Return the names of programs that with `--version` or `--help` alone print just that."""
-    return frozenset(tomllib.loads(table_text("shell/versions.toml"))["programs"].split())
+def tellers() -> Mapping[str, frozenset[str]]:
+    """Return the names of programs that with one of these options alone print just what it asks for."""
+    data = tomllib.loads(table_text("shell/versions.toml"))
+    programs = frozenset[str](data["programs"].split())
+    versions, helps = (frozenset[str](data[key].split()) for key in ("versions", "helps"))
+    return {"--help": programs, "--version": programs | versions, "-h": helps}
 
 
 @lru_cache(maxsize=128)
@@ -182,8 +201,9 @@ def _entry(name: str, seen: tuple[str, ...] = (), directory: str = _OFFLINE) -> 
 
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
-    "needs_why", "operands_need", "operands_why", "recursive", "hidden", "tracked", "suffixes", "directory",
-    "old_style", "language", "commands", "alone", "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
+    "needs_why", "only_with", "only_with_why", "operands_need", "operands_why", "recursive", "hidden", "tracked",
+    "suffixes", "directory", "old_style", "language", "commands", "alone", "modules", "elsewhere", "verbs",
+    "environment", "adds", "unaided",
 })  # fmt: skip
 
 
@@ -211,6 +231,11 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         no_first=_names(entry, "no_first"),
         needs=_names(entry, "needs"),
         needs_trouble=_trouble(name, entry.get("needs_why", "unknown: may do more than read without certain options")),
+        only_with=tuple(
+            (frozenset(str(some).split()), frozenset(str(others).split()))
+            for some, others in entry.get("only_with", {}).items()
+        ),
+        only_with_trouble=_trouble(name, entry["only_with_why"]) if "only_with" in entry else "",
         operands_need=_names(entry, "operands_need"),
         operands_trouble=_trouble(name, entry.get("operands_why", "unknown: may make it do more than read")),
         recursive=_names(entry, "recursive"),

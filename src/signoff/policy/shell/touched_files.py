@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import combinations, islice, pairwise
 from posixpath import basename, join
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from signoff.policy.phrases import shown
 from signoff.policy.places import is_too_long
@@ -18,9 +19,9 @@ from signoff.policy.shell.common_files import BELOW, FileSet
 from signoff.policy.shell.file_patterns import escaped, is_wild, unescaped
 from signoff.policy.shell.filters import Filter
 from signoff.policy.shell.line import Simple, Word
-from signoff.policy.shell.simple_command import PATH, Concern, ReadOnlyCommand, Where, judge_words, seen_from
+from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words, seen_from
 from signoff.policy.shell.syntax_tree import Command, Tree
-from signoff.policy.shell.table import program
+from signoff.policy.shell.table import PATH, is_own_file, program
 
 MOST_WORDS = 256
 """The most words of a command that is not in the table. The rest is in doubt."""
@@ -49,7 +50,7 @@ _GIT_TREES = frozenset({"rm", "mv"})
 _GIT_MORE = {
     "clean": re.compile(r"-\w*[xX]"),
     "add": re.compile(r"-\w*f|--force"),
-    "stash": re.compile(r"-\w*a|--all"),
+    "stash": re.compile(r"-\w*[au]|--a|--inc"),
 }
 """Commands of git, and the options by which they work on ignored files, too."""
 _GIT_ALL = frozenset({"grep", *(f"{verb} all" for verb in _GIT_MORE)})
@@ -58,6 +59,18 @@ _SEARCHERS = frozenset("grep egrep fgrep rgrep zgrep ugrep ggrep rg ag ack pt si
 """Programs that may read everything below their operands, or below the working directory."""
 _INTO = frozenset({"mv", "cp", "ln", "install"})
 """Those that may put a file of the same name into a directory."""
+_EXPANDERS = frozenset(
+    """
+    curl 7z 7za 7zr 7zz zip zipcloak zipnote convert magick identify mogrify montage composite gm ffmpeg ffprobe
+    prettier eslint stylelint rimraf del-cli trash-cli cpy cpx copyfiles ncp globby git svn hg lftp ftp sftp scp
+    rsync smbclient aws gsutil gcloud az azcopy rclone s3cmd s5cmd mc b2 restic borg exiftool rename
+    """.split()
+)
+"""Programs that expand patterns in their operands themselves, so that a quoted pattern may stand for any file."""
+_GROUP = re.compile(r"\{[^{}]*\}|\[[^][]*\]")
+"""A list or a range, as curl and many libraries for patterns read it."""
+_NO_PATTERN = re.compile(r"[\s\"']")
+_FILE_URL = re.compile(r"(?i)\bfile:(?://[^/]*)?(.*)")
 _WILD = re.compile(r"[*?\[]")
 _HERE = ("", ".", "./")
 _SEEN_BY_PROCESS = re.compile(r"/(?:proc/[^/]+/(?:task/[^/]+/)?(?:cwd|root|fd|map_files)|dev/fd)(?:/|\Z)")
@@ -90,8 +103,11 @@ class Touched(NamedTuple):
 
     @property
     def sets(self) -> tuple[FileSet, ...]:
-        """What stands for files that only the disk tells."""
-        return (*map(FileSet, self.patterns), *self.below)
+        """What stands for files that only the disk tells.
+
+        Where there is doubt anyway, what is below a directory does not matter.
+        """
+        return (*map(FileSet, self.patterns), *(() if self.opaque else self.below))
 
 
 NOTHING = Touched()
@@ -179,7 +195,8 @@ class _Touches:
 
     def add_stage(self, stage: Stage, runs: Set[str]) -> None:
         if not stage.directories:
-            self.doubt("it runs after a `cd`, in a directory that is only known when it runs")
+            name = shown(stage.command.words[0].text) if stage.command.words else "it"
+            self.doubt(f"{name} runs after a `cd`, in a directory that is only known when it runs")
         directories = stage.directories or ("",)
         for redirect in stage.command.redirects:
             if redirect.source is not None:
@@ -187,7 +204,7 @@ class _Touches:
         if isinstance(stage.judged, ReadOnlyCommand):
             self._add_reading(stage.judged)
         else:
-            self._add_words(stage.command.words, directories, runs)
+            self._add_words(stage.command.words, directories, runs, stage.judged)
 
     def add_command(self, command: Command, directories: Sequence[str], runs: Set[str]) -> None:
         """Add a command that only the full parser found: what was quoted in it is not known."""
@@ -215,9 +232,11 @@ class _Touches:
         self.patterns.update(dict.fromkeys(judged.patterns))
         self.below.update(dict.fromkeys(FileSet(pattern, judged.filters) for pattern in judged.below))
 
-    def _add_words(self, words: Sequence[Word], directories: Sequence[str], runs: Set[str]) -> None:
-        """Add a command that is not known to only read."""
-        name = basename(words[0].text)
+    def _add_words(
+        self, words: Sequence[Word], directories: Sequence[str], runs: Set[str], concern: Concern | None = None
+    ) -> None:
+        """Add a command that is not known to only read. `concern` says why it is not, if that is known."""
+        name = basename(words[0].text) if not is_own_file(words[0].text) else words[0].text
         if len(words) > MOST_WORDS:
             self.doubt(f"{shown(name)} has too many words")
         operands = words[1:MOST_WORDS]
@@ -230,18 +249,25 @@ class _Touches:
         elif name in _TREES:
             self._add_below(self.below, operands, directories)
         elif name not in _ALONE:
-            self._add_strange(name, operands, directories, handed=name in runs)
+            known_for = concern.sentence if concern is not None and concern.effect != "unknown" else ""
+            self._add_strange(name, operands, directories, why=known_for, handed=name in runs)
             self._add_packed(name, operands, directories)
         if name in _INTO:
             places = [*operands, *(value for word in operands for value in _values(word))]
             pairs = ((one, other) for one in places for other in operands if one is not other)
             self._add_joined(pairs, directories, last=True)
 
-    def _add_strange(self, name: str, operands: Sequence[Word], directories: Sequence[str], *, handed: bool) -> None:
-        """Add a program that is not known: any part of its words may be a path."""
+    def _add_strange(
+        self, name: str, operands: Sequence[Word], directories: Sequence[str], *, why: str, handed: bool
+    ) -> None:
+        """Add a program that is not known: any part of its words may be a path. `why` says what it is known to do."""
         if not handed:
-            self.strange = self.strange or f"which files {shown(name)} touches is not known"
+            self.strange = self.strange or why or f"which files {shown(name)} touches is not known"
         for word in operands:
+            if file := _FILE_URL.search(word.text):
+                self.maybe.update(dict.fromkeys(_plain(unquote(file[1]), directories)))
+            if name in _EXPANDERS and (pattern := _own_pattern(word)):
+                self.add_word(Word(word.text, pattern), directories)
             parts = [part for part in _OTHER.split(word.text) if part and part != word.text]
             self.maybe.update(dict.fromkeys(path for part in parts for path in _plain(part, directories)))
         values = [value for word in operands[:_MOST_PAIRS] for value in _values(word) if value.text not in _HERE]
@@ -274,6 +300,8 @@ class _Touches:
     ) -> None:
         """Add paths that one word may make with another: a file in a directory."""
         for one, other in islice(pairs, MOST_FILES):
+            if one.text == "/dev/null":
+                continue  # nothing is below it
             joined = join(one.text, basename(other.text) if last else other.text)
             self.maybe.update(dict.fromkeys(_plain(joined, directories)))
 
@@ -304,6 +332,12 @@ def _parts(pattern: str) -> Iterator[str]:
             return
         yield pattern[separator.end() :]
         yield pattern[: separator.start()]
+
+
+def _own_pattern(word: Word) -> str:
+    """Return the pattern that a program may expand a word to that the shell leaves as it is; "" if it is none."""
+    pattern = _GROUP.sub("*", word.text)
+    return pattern if not word.glob and is_wild(pattern) and pattern != "*" and not _NO_PATTERN.search(pattern) else ""
 
 
 def _git_verb(operands: Sequence[Word]) -> str:
@@ -340,7 +374,7 @@ def _as_word(text: str) -> Word:
 
 def _takes_text(name: str) -> bool:
     """Whether a program never takes its words for files."""
-    known = program(basename(name))
+    known = program(basename(name)) if not is_own_file(name) else None
     return (
         known is not None
         and not (known.commands or known.language or known.trouble)

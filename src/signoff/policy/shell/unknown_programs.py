@@ -14,7 +14,7 @@ from signoff.policy.shell.line import Word
 from signoff.policy.shell.literal import Arg
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, judge_words
 from signoff.policy.shell.syntax_tree import Tree, parse_tree
-from signoff.policy.shell.table import program
+from signoff.policy.shell.table import is_own_file, program
 from signoff.policy.shell.wrappers import hand_on, has_settings, is_modelled
 
 Words = tuple[str | None, ...]
@@ -42,7 +42,7 @@ def may_start(argv: Sequence[str | None]) -> Iterator[Words]:
     if has_settings(name):
         for word in rest:
             yield from (command.words for command in parse_tree((word or "").partition("=")[2]).commands)
-    if not _may_run(name, argv):
+    if not _may_run(argv[0], argv):
         return
     for at, word in enumerate(rest):
         if word is None:
@@ -84,7 +84,7 @@ def _is_program(path: str) -> bool:
 
 def fed(program: str | None, stdin: str, depth: int = 3) -> Iterator[Words]:
     """Yield the commands in the input of a program that signoff does not know: it may be a shell."""
-    if not stdin or not depth or not (program is None or _may_run(program.rpartition("/")[2])):
+    if not stdin or not depth or not (program is None or _may_run(program)):
         return
     for command in parse_tree(stdin).commands:
         yield command.words
@@ -92,10 +92,10 @@ def fed(program: str | None, stdin: str, depth: int = 3) -> Iterator[Words]:
         yield from fed(command.words[0] if command.words else None, command.stdin, depth - 1)
 
 
-def _may_run(name: str, argv: Sequence[str | None] = ()) -> bool:
-    if is_modelled(name):
+def _may_run(path: str, argv: Sequence[str | None] = ()) -> bool:
+    if is_modelled(path):
         return False
-    known = program(name)
+    known = program(path.rpartition("/")[2]) if not is_own_file(path) else None
     if known is None:
         return True
     trouble = known.trouble or (known.needs_trouble if known.needs else "")

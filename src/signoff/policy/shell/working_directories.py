@@ -78,8 +78,8 @@ def _targets(words: tuple[Word, ...], directory: Directory) -> tuple[Directory, 
         return ("~",)
     if len(operands) != 1 or operands[0].unknown is not Unknown.NOT:
         return (None,)
-    if operands[0].glob or not operands[0].text or operands[0].text.startswith("-"):
-        return (None,)
+    if operands[0].glob or not operands[0].text or operands[0].text[0] in "-+":
+        return (None,)  # `-` is where it was before, and `+1`, in some shells, an entry of a stack
     text = operands[0].text
     if operands[0].tilde:
         return (_below_home(text),)

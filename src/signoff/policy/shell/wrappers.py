@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from signoff.policy.shell.literal import HOLE, UNKNOWN, Arg, Certainty
 from signoff.policy.shell.runners import SPECIAL, Args, Inner, Out, joined, old_tar, option_scripts, placed, run_code
 from signoff.policy.shell.shell_variables import changes_programs, is_harmless
+from signoff.policy.shell.table import is_own_file
 from signoff.policy.table_files import table_text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\[.*\])?\+?=", re.DOTALL)
@@ -111,12 +112,14 @@ def is_number(text: str) -> bool:
     return _NUMBERS.match(text) is not None
 
 
-def is_modelled(name: str) -> bool:
-    """Whether the commands that the program of this name runs can be found in its words.
+def is_modelled(program: str) -> bool:
+    """Whether the commands that a program runs can be found in its words.
 
     Of an interpreter they cannot: what a program in a file does with its words is not known.
     """
-    table = _table()
+    table, name = _table(), program.rpartition("/")[2]
+    if _is_unlike(program, name):
+        return False
     tables = (table.wrappers, table.scripts, table.words, table.doubts, SPECIAL)
     return any(name in one for one in tables) or _LOADER.match(name) is not None
 
@@ -168,7 +171,16 @@ def hand_on(args: Args, stdin: Arg | None = None) -> Handed:
     if args and (program := args[0].sure):
         name = program.rsplit("/", 1)[-1]
         _dispatch(name, args, out)
+        if _is_unlike(program, name):
+            out.opaque.clear()  # the commands in its words stay: they can only tighten
     return Handed(tuple(out.inner), tuple(dict.fromkeys(out.opaque)))
+
+
+def _is_unlike(program: str, name: str) -> bool:
+    """Whether a program has the name of one that is known here, but is hardly that program. Shells and interpreters are
+    also put beside the files of a project.
+    """
+    return is_own_file(program) and not (name in SPECIAL or name.rstrip("0123456789.-") in _table().code)
 
 
 def _dispatch(name: str, args: Args, out: Out) -> None:

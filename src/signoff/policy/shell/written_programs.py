@@ -12,9 +12,9 @@ from posixpath import basename, normpath
 from signoff.policy.phrases import shown
 from signoff.policy.places import runs_later
 from signoff.policy.shell.line import Word
-from signoff.policy.shell.simple_command import PATH, Concern, judge_words
+from signoff.policy.shell.simple_command import Concern, judge_words
 from signoff.policy.shell.syntax_tree import Command, Tree
-from signoff.policy.shell.table import program
+from signoff.policy.shell.table import PATH, program
 
 _FROM_DISK = frozenset(
     """
@@ -49,7 +49,7 @@ def runs_written(tree: Tree) -> str:
         names = set(_names(command.words[1:]))
         if _name(command) in _COPIERS and names & found:
             found |= names
-    wrappers = {via.partition(" ")[0] for command in tree.commands for via in command.via}
+    wrappers = {via.partition(" ")[0] for command in tree.commands for via in command.via if via[-3:] != " -m"}
     runner = _Interpreter(found, next((one for one in sorted(targets | found) if runs_later(one)), ""))
     return next((why for command in tree.commands if (why := runner.why(command, _name(command) in wrappers))), "")
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 _READ = r"""
 find . -name '*.py' -exec grep -l x {} + ;; find src -type f -exec wc -l {} \; ;; find . -exec echo {} {} \; ;;
+pkg-config --libs --cflags glib-2.0 'gtk+-3.0 >= 3.2' ;; pkgconf --exists x ;; pkg-config --list-all ;;
+keytool -list -v -keystore a.jks ;; keytool -printcert -file a.crt ;; pipdeptree -r -p x ;; virtualenv -h ;;
+rsync -anv a/ b ;; rsync --dry-run -r --exclude x a b ;; csvsql -i sqlite a.csv ;; csvsql --tables x a.csv ;;
+black -q -l 99 -c 'x = 1' ;; black --version ;; less +25 a.txt ;; [[ -f a ]] ;; [[ a == b* ]] ;;
 find a b -exec head -3 {} \; -exec ls -l {} + ;; exit ;; exit 0 ;;
 csvcut -n a.csv ;; csvcut -c 1,2 a.csv ;; csvgrep -c 1 -r '^I' a.csv ;; csvgrep -c x -f list a.csv ;;
 csvstat a.csv ;; csvstat --mean -c x a.csv ;; csvsort -c 1 -r a.csv ;;
@@ -79,19 +83,29 @@ kill -l 9 ;; python --version ;; python -V ;; python2 --version ;; python3 -VV ;
 python3.10 -V ;; python3.11 -V ;; python3.12 -V ;; python3.13 -V ;; python3.14 -V ;; node -v ;; node --version ;;
 ruby --version ;; perl -v ;; php -v ;; lua -v ;; luajit -v ;; Rscript --version ;; java -version ;; javac -version ;;
 go version ;; rustc --version ;; rustc -vV ;; gcc --version ;; gcc -dumpmachine ;; g++ --version ;; cc --version ;;
-c++ --version ;; clang --version ;; clang++ --version ;; make --version ;; make -v ;; gmake --version ;;
+c++ --version ;; make --version ;; make -v ;; gmake --version ;;
 cmake --version ;; ninja --version ;; mount ;; mount -l ;; sysctl -a ;; sysctl -n kernel.ostype ;;
 systemctl status ssh --no-pager ;; systemctl is-active ssh ;; systemctl list-units --type=service ;; ip a ;;
 ip addr show dev eth0 ;; ip -br link ;; ip route get 1.1.1.1 ;; ip -4 -j addr ;; ip neigh show ;; ip rule list ;;
 ip netns list ;; ifconfig ;; ifconfig eth0 ;; ifconfig -a ;; ss -tlnp ;; ss -t state established ;; netstat -tlnp ;;
 netstat -rn ;; docker ps -a ;; docker images ;; docker version ;; docker logs --tail 5 x ;; docker container ls ;;
-docker --version ;; podman --version ;; kubectl config current-context ;;
+docker --version ;; kubectl config current-context ;;
 aws --version ;; uv --version ;; cargo --version ;; cargo -V ;; npm -v ;; pip list ;;
 pip show -f x ;; pip --version ;; pip3 list
 """
 """Lines that only read, with ` ;; ` between them."""
 
 _ASKS = r"""
+pkg-config --log-file x a ;; pkg-config ./x ;; pkg-config --with-path=. x ;; keytool -genkeypair ;;
+keytool -list -J-Dx ;; keytool -list -providerclass x -providerpath . ;; keytool -printcert -sslserver x ;;
+keytool -printcert -file .env ;; keytool ;;
+pipdeptree --python ./x ;; pipdeptree --graph-output png ;; rsync -a a b ;; rsync a b -n ;; rsync --exclude -n a b ;;
+rsync -ne ./x a b ;; rsync -n --rsh=x a b ;; rsync -n a host:b ;; rsync -n --log-file=x a b ;; rsync -n --no-n a b ;;
+rsync -n --exclude-from=.env a b ;; csvsql --db sqlite:///x --insert a.csv ;; csvsql .env ;;
+black a.py ;; black --check . ;; black -c x a.py ;; black -c x --config a ;;
+less '+2!id' a ;; less +2G a ;; less '+/x' a ;;
+[[ -v x ]] ;; [[ x -eq 1 ]] ;; [[ a ;;
+virtualenv -h x ;; virtualenv x ;;
 cat --unknown a ;; cat .env ;; cat ~/.ssh/id_rsa ;; tac --sep=x a ;; nl --bo a a ;; rev .netrc ;; head --lin=3 a ;;
 head .env ;; tail -f a ;; tail -F a ;; tail --follow=name a ;; tail --pid=1 a ;; tail -nf 3 --retry a ;;
 cut --out=x a ;; cut -f1 .env ;; paste --d=x a ;; join a b c ;; comm a b c ;; sort -o b a ;; sort -uob a ;;
@@ -227,11 +241,12 @@ scala scons scp screen script sdk secret-tool security sendmail service set setc
 sfdisk sftp sgdisk sh shift shopt shred shutdown skill skopeo snap snice socat sops source spell split sponge
 sqlite3 srm ssh ssh-add ssh-agent ssh-copy-id ssh-keygen ssh-keyscan sshfs stack stdbuf strace strip stty su subl
 sudo suspend swapoff swapon swift sync systemd-nspawn systemd-run task taskset tc tclsh tcpdump tcsh tee telinit
-telnet terraform tftp timedatectl timeout tmux tofu top touch tox toybox tput tracepath traceroute trap trash
+doctest telnet terraform tftp timedatectl timeout tmux tofu top touch tox toybox tput tracepath traceroute trap trash
 trash-put truncate ts-node tshark tsx tune2fs twine ufw umount unalias unbuffer uncompress unix2dos unlink unset
-unshare update-alternatives update-rc.d updatedb useradd userdel usermod uvx vagrant valgrind vault vercel vgchange
-vi view vim vimdiff vipw virsh virtualenv visudo vitest volta w3m wait wall watch wget wget2 whois wipe wipefs wish
-wl-copy wl-paste wrangler write xargs xattr xclip xdg-open xelatex xh xonsh xsel yarn yash yes yum zcmp zdiff zellij
+unittest unshare update-alternatives update-rc.d updatedb useradd userdel usermod uvx vagrant valgrind vault vercel
+vgchange vi view vim vimdiff vipw virsh virtualenv visudo vitest volta w3m wait wall watch wget wget2 whois wipe wipefs
+wish wl-copy
+wl-paste wrangler write xargs xattr xclip xdg-open xelatex xh xonsh xsel yarn yash yes yum zcmp zdiff zellij
 zip zless zmore zsh
 """
 """Programs that are asked about whatever they are given."""

@@ -73,6 +73,13 @@ def check_test(words: Sequence[Word]) -> Trouble | None:
     return _guarded_words(test_trouble, words)
 
 
+def check_condition(words: Sequence[Word]) -> Trouble | None:
+    """Check the words of `[[`."""
+    from signoff.policy.shell.languages.conditions import condition_trouble
+
+    return _guarded_words(condition_trouble, words)
+
+
 def check_printf(words: Sequence[Word]) -> Trouble | None:
     """Return what keeps `printf` from running unasked, from the words after it, or None."""
     from signoff.policy.shell.languages.conditions import printf_trouble
@@ -87,6 +94,7 @@ OF_WORDS: Mapping[str, Callable[[Sequence[Word]], FindResult | Trouble | None]] 
     "find": check_find,
     "ps": check_ps,
     "test": check_test,
+    "condition": check_condition,
     "printf": check_printf,
 }
 """The checks of programs whose words are a language, as the table of programs names them."""

@@ -1,4 +1,4 @@
-"""Check the words of `test` and `printf`, which are part of the shell: some shells evaluate numbers in them.
+"""Check the words of `test`, `[[` and `printf`, which are part of the shell: some shells evaluate numbers in them.
 
 bash, zsh, mksh and others differ in what they evaluate, and nobody says which of them will run the line. To evaluate
 `path[$(id)]` runs `id`, `PATH=1` sets a variable, and the name of a variable stands for an expression in its value. So
@@ -8,7 +8,7 @@ where any shell expects a number, there must be one, in digits.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import cycle, pairwise
 
 from signoff.policy.shell.languages.trouble import Trouble
@@ -19,6 +19,8 @@ _COMPARES = frozenset("-eq -ne -lt -le -gt -ge".split())
 _OF_TEXTS = frozenset("-n -z -e -f -d -r -w -x -s -h -L".split())
 _SUBSCRIPTS = frozenset(("-v", "-R"))
 """Whether a variable is set: `-v 'x[$(id)]'`."""
+_UNARY = _OF_TEXTS | frozenset("-b -c -p -S -g -u -k -O -G".split())
+_BINARY = _COMPARES | frozenset("= == != =~ -nt -ot -ef".split())
 _INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 
 _CONVERSION = re.compile(r"%[-+ #0']*\d*(?:\.\d*)?(?:hh|h|ll|l|j|z|t|L)?([a-zA-Z%])", re.ASCII)
@@ -47,6 +49,33 @@ def test_trouble(words: Sequence[Word]) -> Trouble | None:
                 if not _INTEGER.fullmatch(number):
                     return Trouble(number, _EVALUATES)
     return None
+
+
+def condition_trouble(words: Sequence[Word]) -> Trouble | None:
+    """Return what keeps `[[` with these words from running unasked, or None.
+
+    Operators stand in it as such, whatever the words beside them turn out to be. To dash it is no keyword, but a
+    program that is not there.
+    """
+    if not words or words[-1].text != "]]":
+        return Trouble("[[", "unknown: does not end with `]]`")
+    words = words[:-1]
+    words = words[1:] if len(words) > 1 and _is(words[0], {"!"}) else words
+    if len(words) == 1:
+        return None
+    if len(words) == 2 and _is(words[0], _UNARY):
+        return None
+    if len(words) != 3 or not _is(words[1], _BINARY):
+        return Trouble("[[", "unknown: is no condition that every shell reads alike")
+    if words[1].text in _COMPARES:
+        for number in (words[0], words[2]):
+            if number.unknown is not Unknown.NOT or not _INTEGER.fullmatch(number.text):
+                return Trouble(number.text, _EVALUATES)
+    return None
+
+
+def _is(word: Word, texts: Set[str]) -> bool:
+    return word.text in texts and word.unknown is Unknown.NOT and not word.glob
 
 
 def _has_plain_form(words: Sequence[Word]) -> bool:
