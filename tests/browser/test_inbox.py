@@ -83,8 +83,13 @@ def test_editing_says_what_is_wrong_before_anything_is_sent(shop: Shop, window: 
     assert shop.request(request_id).state is State.PENDING
     copies.fill("2")
     expect(page.locator("[data-problems]")).to_be_hidden()
+    copies.press("Escape")
+    expect(copies).to_be_hidden()
+    page.keyboard.press("e")
+    expect(copies).to_have_value("2")  # what was typed is kept
     page.get_by_role("button", name="Approve with these arguments").click()
     expect(page.locator(".outcome")).to_be_visible()
+    expect(page.locator(".item.is-gone .row-title")).to_contain_text("copies=2")  # what runs, not what was asked
     shop.resume(request_id)
     assert shop.mails == [("bo@example.com", "Lunch?", 2)]
 
@@ -129,7 +134,7 @@ def test_two_people_on_one_card_and_four_eyes(shop: Shop, window: Window) -> Non
         page.wait_for_selector("body[data-live]")
     expect(ana.locator("#card")).to_contain_text("1 more person has to approve")
     ana.get_by_role("button", name=re.compile("^Approve")).first.click()
-    expect(ana.locator("#said")).to_contain_text("More people must approve")
+    expect(ana.locator("#said")).to_contain_text("It takes more than one")
     expect(ben.locator("#card")).to_contain_text("1 of 2 approved")
     ben.get_by_role("button", name=re.compile("^Approve")).first.click()
     expect(ana.locator(".outcome")).to_contain_text("Approved")
@@ -284,7 +289,7 @@ def test_for_me_and_a_search_hold_while_new_requests_come(shop: Shop, window: Wi
     expect(page.locator(".row-title")).to_have_count(2)
     settled(page)
     page.keyboard.press("a")
-    expect(page.locator("#said")).to_contain_text("More people must approve.")
+    expect(page.locator("#said")).to_contain_text("It takes more than one.")
     page.goto(f"{shop.url}/")
     page.get_by_role("link", name="For me").click()
     expect(page.locator(".row-title")).to_have_count(3)  # the one that ana has approved waits for ben

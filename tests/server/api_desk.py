@@ -25,6 +25,7 @@ from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
 from signoff.errors import WrongUse
+from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import Clock
 from signoff.server.app import application
 from signoff.server.identity import Identity
@@ -83,7 +84,7 @@ class Control:
         behind: str | None = None,
     ) -> str:
         if worker not in self.workers():
-            raise WrongUse(f"there is no worker {worker!r}")
+            raise WrongUse(f"there is no worker {shown(worker)}\n  {did_you_mean(worker, self.workers())}")
         run = SavedRun(id=new_id(), agent=f"worker:{worker}", prompt=prompt, requester=requester, behind=behind)
         return (await self.broker.runs.begin(run, put_down=True)).id
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import threading
 import warnings
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,10 @@ class Provider:
     own_key: jwk.RSAKey = field(default_factory=lambda: jwk.RSAKey.generate_key(2048, parameters={"kid": "own"}))
     metadata: Claims = field(default_factory=dict[str, Any])
     """What it says about itself instead."""
+    odd: tuple[str, str] | None = None
+    """The end of the path of what it answers oddly, and how: `endless`, `slow`, `packed`."""
+    over: threading.Event = field(default_factory=threading.Event)
+    """Ends what is slow."""
     verified: list[str] = field(default_factory=list[str])
     """Codes that were handed in with the verifier that belongs to them."""
 
@@ -103,6 +108,10 @@ def running(redirect: str) -> Generator[Provider]:
     @made.after_request
     def keep_challenge_or_lie(response: Any) -> Any:
         path, asked = flask.request.path, flask.request.args
+        if provider.odd is not None and path.endswith(provider.odd[0]):
+            return flask.Response(
+                _odd(provider), headers=[("Content-Encoding", "gzip")] if "packed" in provider.odd else []
+            )
         if path == "/oauth2/authorize" and response.status_code == 302 and "code" in response.location:
             assert asked["code_challenge_method"] == "S256"
             [code] = parse_qs(urlsplit(response.location).query)["code"]
@@ -129,6 +138,17 @@ def running(redirect: str) -> Generator[Provider]:
         server.shutdown()
         thread.join(10)
         server.server_close()
+
+
+def _odd(provider: Provider) -> Iterator[bytes]:
+    assert provider.odd is not None
+    if provider.odd[1] == "packed":
+        yield gzip.compress(b" " * 100_000_000)
+    while provider.odd[1] == "endless" and not provider.over.is_set():
+        yield b" " * 65_536
+    yield b" "
+    if provider.odd[1] == "slow":
+        provider.over.wait(60)
 
 
 def _claims_in(token: str) -> Claims:

@@ -329,7 +329,7 @@ async def test_an_approval_does_not_outlive_the_policy_it_was_given_under(desk: 
     stricter = RULES.replace("  - allow: look\n", "  - deny: look\n    reason: no more looking\n")
     desk.file.write_text(stricter)
     said = await agent.refused(409, "approval_expired", "POST", f"/requests/{asked['id']}/consume", key="x")
-    assert said.startswith("the policy changed after ben approved it"), said
+    assert said.startswith("the policy changed after the question; ben approved it"), said
     said = await agent.refused(409, "approval_expired", "POST", f"/requests/{looked['id']}/consume", key="x")
     assert said == "the policy now refuses it: no more looking"
     assert (await agent.ask(LOOK))["status"] == "denied"
@@ -428,6 +428,17 @@ async def test_what_was_consumed_without_an_outcome_is_unknown_after_an_hour(
         assert (await again.broker.get(request.id)).state is State.SUCCEEDED, "it came back"
     finally:
         await again.close()
+
+
+async def test_nobody_is_asked_what_became_of_a_call_that_the_policy_allowed(
+    desk: AapDesk, agent: Agent, clock: FakeClock
+) -> None:
+    looked = await agent.ask(LOOK)
+    await agent.consume(looked)
+    clock.advance(timedelta(hours=1))
+    await desk.broker.sweep()
+    await desk.broker.aap.revoke(agent.id, by="ana")
+    assert "unknown" not in await desk.kinds() and not await desk.broker.pending()
 
 
 async def test_an_outcome_that_a_person_told_first_is_not_overruled(
@@ -608,6 +619,22 @@ async def test_what_is_not_as_it_should_be_is_refused(agent: Agent, code: str, b
     await agent.refused(400, code, "POST", "/requests", body, key="one")
 
 
+async def test_what_helps_is_said_of_a_body(agent: Agent) -> None:
+    async def said(body: bytes) -> str:
+        return await agent.refused(
+            400, "invalid_json" if b"[1" in body else "invalid_field", "POST", "/requests", body, key="one"
+        )
+
+    assert await said(b'{"tool": "look", "arguments": null, "timeout": "1m"}') == "arguments: it is null"
+    optional = b'{"tool": "look", "arguments": {}, "timeout": "1m", "context": null}'
+    assert await said(optional) == "context: it is null; leave it out instead"
+    for number in (b"1e400", b"1e-400", b"0.12345678901234567890123"):
+        told = await said(b'{"tool": "look", "arguments": {"a": [1, ' + number + b']}, "timeout": "1m"}')
+        assert told.endswith(f"the number {number.decode()} cannot be kept exactly; send it as a text"), told
+    whole = await agent.ask({"tool": "look", "arguments": {"a": 12345678901234567890123}, "timeout": "1m"})
+    assert whole["arguments"] == {"a": 12345678901234567890123}
+
+
 async def test_a_key_is_needed_and_the_right_type(agent: Agent) -> None:
     await agent.refused(400, "missing_idempotency_key", "POST", "/requests", LOOK)
     await agent.refused(400, "invalid_idempotency_key", "POST", "/requests", LOOK, key="x" * 256)
@@ -626,11 +653,15 @@ async def test_a_key_is_needed_and_the_right_type(agent: Agent) -> None:
 
 
 async def test_only_the_key_of_an_instance_opens_it_and_it_opens_nothing_else(desk: AapDesk, agent: Agent) -> None:
-    await Agent(desk, "", "soi_guessed").refused(401, "invalid_credential", "POST", "/requests", LOOK, key="x")
-    await Agent(desk, "", "").refused(401, "invalid_credential", "POST", "/requests", LOOK, key="x")
+    guess = await Agent(desk, "", "soi_guessed").refused(401, "invalid_credential", "POST", "/requests", LOOK, key="x")
+    assert guess == "send the key of an instance; this key is unknown, expired or revoked"
+    none = await Agent(desk, "", "").refused(401, "invalid_credential", "POST", "/requests", LOOK, key="x")
+    assert none == "send the key of an instance, as `Authorization: Bearer …`"
     provisioner = await desk.provisioner()
-    await provisioner.refused(403, "not_permitted", "POST", "/requests", LOOK, key="x")
-    await agent.refused(403, "not_permitted", "POST", "/instances", {}, key="x")
+    told = await provisioner.refused(403, "not_permitted", "POST", "/requests", LOOK, key="x")
+    assert told == "send the key of an instance; this key is for something else"
+    told = await agent.refused(403, "not_permitted", "POST", "/instances", {}, key="x")
+    assert told == "send a provisioner's key; this key is for something else"
     for one in (agent, provisioner):
         reply = await desk.client.get("/api/v1/requests", headers={"Authorization": f"Bearer {one.secret}"})
         assert reply.status_code in (401, 403), reply.text

@@ -54,7 +54,8 @@ async def test_a_client_that_hangs_up_half_way_is_no_error_of_ours(
 
 async def test_runs_are_started_shown_resumed_and_cancelled(api_desk: ApiDesk) -> None:
     assert (await api_desk.get("/workers"))["workers"] == [{"name": "triage", "about": "sorts what comes in"}]
-    assert "no worker" in await api_desk.refused(422, "wrong-use", "POST", "/runs", {"worker": "nobody", "prompt": "x"})
+    said = await api_desk.refused(422, "wrong-use", "POST", "/runs", {"worker": "triag", "prompt": "x"})
+    assert said == "there is no worker `triag`; did you mean `triage`?"
     run = await api_desk.post("/runs", {"worker": "triage", "prompt": "sort these\x1b"}, status=201)
     assert (run["state"], run["agent"], run["requester"], run["prompt"]) == (
         "ready",

@@ -12,6 +12,7 @@ from signoff.broker import new_id
 from signoff.broker.run_status import MOST_NAMED
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
+from signoff.core.request_context import RequestContext
 from signoff.core.run import SavedRun
 from signoff.ports import Transaction
 from signoff.server.look_back import MOST_REQUESTS, run_page
@@ -31,6 +32,18 @@ async def test_what_waits_is_listed_page_by_page_the_oldest_first(api_desk: ApiD
     await api_desk.refused(422, "bad-cursor", "GET", "/requests", cursor="nonsense")
     await api_desk.refused(422, "invalid", "GET", "/requests", limit=0)
     await api_desk.refused(422, "invalid", "GET", "/requests", nonsense=1)
+
+
+async def test_rows_say_which_session_and_task_they_come_from(api_desk: ApiDesk) -> None:
+    told = {"session": "8bba97ae-5c36-4623-9314-4392726408f9", "directory": "/home/ana/shop"}
+    await api_desk.ask(context=RequestContext(prompt="Tidy up\x1b", **told))
+    run = await api_desk.post("/runs", {"worker": "triage", "prompt": "sort these"}, status=201)
+    await api_desk.ask(run=run["id"])
+    rows = (await api_desk.get("/requests"))["requests"]
+    assert [(one["session"], one["task"]) for one in rows] == [
+        ("…726408f9 in /home/ana/shop", "“Tidy up⟦ESC⟧”"),
+        ("", "sort these (for ben)"),
+    ]
 
 
 async def test_filters_choose_and_what_is_settled_is_history(api_desk: ApiDesk) -> None:

@@ -108,7 +108,9 @@ async def test_no_cookie_counts_under_a_name_that_other_programs_share(doors: Do
         page = await browser.get("/", headers=held)
         assert page.headers["location"].startswith("/sign-in?next=")
         told = await browser.get(page.headers["location"])
-        assert "their own address" in told.text and LOCAL_HOST not in told.text, "it is told to nobody"
+        assert "If you are signed in already, open them there" in told.text and LOCAL_HOST not in told.text, (
+            "it is told to nobody"
+        )
         link = await doors.link()
         opened = await browser.get("/sign-in", params={"link": link, "next": "/runs"})
         assert (opened.status_code, cookies_of(opened)) == (303, {})
@@ -131,6 +133,13 @@ async def test_a_plain_address_that_the_file_states_is_taken_at_its_word() -> No
     async with doors.browser("http://localhost:8420") as browser:
         assert (await press(browser, await doors.link())).status_code == 303
         assert (await browser.get("/api/v1/me")).status_code == 200
+    link = await doors.link()
+    async with doors.browser("http://127.0.0.1:8420") as other:  # where nobody is signed in
+        page = await other.get("/runs?state=done")
+        told = await other.get(page.headers["location"])
+        assert told.headers["location"] == "http://localhost:8420/runs?state=done"
+        opened = await other.get("/sign-in", params={"link": link})
+        assert opened.headers["location"] == f"http://localhost:8420/sign-in?link={link}"
 
 
 async def test_the_name_for_pages_is_the_same_for_a_store_and_no_other(doors: Doors) -> None:

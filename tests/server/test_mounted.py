@@ -11,7 +11,9 @@ from starlette.requests import HTTPConnection
 from starlette.routing import Mount
 from starlette.testclient import TestClient
 
-from signoff import Signoff
+from signoff import ApprovalDecision, Signoff
+from signoff.core.people import Actor
+from signoff.errors import NotEntitled
 from signoff.server import inbox_app
 from signoff.store.memory_store import MemoryStore
 
@@ -45,13 +47,22 @@ HALT = "/approvals/api/v1/halt"
         ({"Sec-Fetch-Site": "cross-site", "Origin": "https://shop.test"}, 403),
         ({"Origin": "https://evil.test"}, 403),
         ({"Sec-Fetch-Site": "same-origin", "Origin": "https://shop.test"}, 200),
+        ({"Origin": "https://shop.test", "Host": "shop.test:443"}, 200),
+        ({"Origin": "https://shop.test", "Host": "SHOP.test"}, 200),
+        ({"Origin": "https://shop.test:8443", "Host": "Shop.test:8443"}, 200),
+        ({"Origin": "https://shop.test", "Host": "shop.test:80"}, 403),
+        ({"Origin": "https://shop.test", "Host": "shop.test:8443"}, 403),
+        ({"Origin": "http://shop.test", "Host": "shop.test:443"}, 403),
         ({}, 200),
     ],
 )
 def test_only_pages_of_the_application_change_something(
     mounted: TestClient, headers: dict[str, str], status: int
 ) -> None:
-    assert mounted.post(HALT, json={}, headers={**ANA, **headers}).status_code == status
+    answer = mounted.post(HALT, json={}, headers={**ANA, **headers})
+    assert answer.status_code == status
+    if status == 403 and "Sec-Fetch-Site" not in headers:
+        assert f"is at {headers['Origin']}, and this server at https://shop.test" in answer.json()["detail"]
     read = mounted.get("/approvals/api/v1/requests", headers={**ANA, **headers})
     assert read.status_code == 200, "what only reads is no harm: other sites cannot see the answer"
 
@@ -65,7 +76,7 @@ def test_there_are_no_keys_of_ours(mounted: TestClient) -> None:
 
 def test_who_is_not_logged_in_is_told_so_in_words(mounted: TestClient) -> None:
     for path in ("/approvals/", "/approvals/runs", "/approvals/fragments/list"):
-        page = mounted.get(path, headers={"accept-language": "en"})
+        page = mounted.get(path)
         assert (page.status_code, "Sign in to the application" in page.text) == (401, True)
 
 
@@ -74,3 +85,21 @@ def test_or_is_sent_to_where_the_application_signs_people_in() -> None:
         page = made.get("/approvals/runs")
         assert (page.status_code, page.headers["location"]) == (303, "/login")
         assert made.get("/approvals/fragments/list").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("ben", 200), ("Ben", 200), ("eve", 200), ("\uff42en", 403), ("\U0001d41ben", 403), (" ben ", 403)],
+)
+async def test_another_account_with_a_name_like_that_of_a_listed_person_is_not_that_person(
+    name: str, status: int
+) -> None:
+    gate = Signoff([{"ask": "*", "by": "finance"}], store=MemoryStore(), people={"ben": ["finance"]})
+    inbox = inbox_app(gate, user=lambda connection: name, permissions=["read", "answer"])
+    with TestClient(Starlette(routes=[Mount("/approvals", inbox)]), base_url="https://shop.test") as made:
+        read = made.get("/approvals/api/v1/requests")
+    assert read.status_code == status
+    if status == 403:
+        assert "ben, who is listed" in read.json()["detail"]
+        with pytest.raises(NotEntitled, match="ben, who is listed"):
+            await gate.answer("any", ApprovalDecision(approved=True), by=Actor(name=name, via="api"))

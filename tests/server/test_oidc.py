@@ -18,6 +18,7 @@ from signoff.broker.wall_clock import SystemClock
 from signoff.config import Settings, load_settings
 from signoff.core.access import AccessKind
 from signoff.errors import MissingExtra, WrongFile
+from signoff.server import oidc
 from signoff.server.oidc import OidcProvider
 
 pytestmark = [  # the provider uses what its library no longer likes
@@ -62,7 +63,7 @@ def running_provider() -> Iterator[Provider]:
 def provider(running_provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
     monkeypatch.setenv("OIDC_SECRET", running_provider.client_secret)
     monkeypatch.setenv("NO_PROXY", "localhost")
-    running_provider.lies, running_provider.metadata = None, {}
+    running_provider.lies, running_provider.metadata, running_provider.odd = None, {}, None
     return running_provider
 
 
@@ -313,6 +314,7 @@ async def test_what_is_not_in_the_token_is_asked_for(doors: Doors, provider: Pro
         {"issuer": "https://evil.example"},
         {"token_endpoint": "ftp://evil.example"},
         {"jwks_uri": None},
+        {"token_endpoint": 5},
     ],
 )
 async def test_a_provider_that_is_another_one(doors: Doors, provider: Provider, metadata: Claims) -> None:
@@ -321,6 +323,43 @@ async def test_a_provider_that_is_another_one(doors: Doors, provider: Provider, 
         answer = await browser.get("/sign-in/oidc")
     assert answer.status_code == 502
     assert not cookies_of(answer)
+
+
+@pytest.mark.parametrize("door", ["openid-configuration", "/oauth2/token", "/jwks"])
+@pytest.mark.parametrize(
+    ("odd", "why"), [("endless", "more than 1,048,576 bytes"), ("packed", "packed"), ("slow", "no whole answer within")]
+)
+async def test_an_answer_without_an_end_is_given_up(
+    doors: Doors,
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    door: str,
+    odd: str,
+    why: str,
+) -> None:
+    if odd == "slow":
+        monkeypatch.setattr(oidc, "TIMEOUT", 0.5)
+    provider.over.clear()
+    provider.odd = (door, odd)
+    try:
+        async with doors.browser(PUBLIC) as browser:
+            answer = await browser.get("/sign-in/oidc")
+            if door != "openid-configuration":
+                assert answer.status_code == 303
+                answer = await browser.get(await provider.allows(answer.headers["location"], "1"))
+    finally:
+        provider.over.set()
+    assert answer.status_code == 502
+    assert why in caplog.text
+    assert await nobody_is_in(doors)
+
+
+@pytest.mark.parametrize("ways", [5, "client_secret_basic", {}, None, []])
+async def test_ways_to_sign_in_that_are_no_list_are_none(doors: Doors, provider: Provider, ways: object) -> None:
+    provider.metadata = {"token_endpoint_auth_methods_supported": ways}
+    _, answer = await sign_in(doors, provider, "1")
+    assert answer.status_code == 303
 
 
 async def test_an_answer_of_another_provider(doors: Doors, provider: Provider) -> None:

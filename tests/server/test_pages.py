@@ -1,9 +1,8 @@
-"""The pages of the web inbox, as text: whole, safe, and in the reader's language."""
+"""The pages of the web inbox, as text: whole, safe, and with a word for everything."""
 
 from __future__ import annotations
 
 import re
-import string
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -17,13 +16,13 @@ from signoff.core.call import Call
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
-from signoff.core.record import KINDS
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import PastCall, RequestContext
 from signoff.core.run import SavedRun
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
-from signoff.server.languages import languages
-from signoff.server.pages import PAGES
+from signoff.reports.run_report import RUN_STATES
+from signoff.server import page_words
+from signoff.server.pages import PAGES, STATIC
 from signoff.testing.office import BEN
 
 ANA_ON_FILE = Person(name="ana", roles=frozenset({"ops"}))
@@ -245,9 +244,9 @@ def test_what_is_not_there_is_said_on_a_page() -> None:
 
 def test_a_path_that_nothing_is_at_is_a_page_and_below_the_api_a_problem() -> None:
     desk = WebDesk()
-    answer = desk.client.get("/no/such", headers={"accept-language": "de"})
+    answer = desk.client.get("/no/such")
     assert answer.status_code == 404
-    assert "Diese Seite gibt es nicht." in Page(answer.text).words
+    assert "There is no such page." in Page(answer.text).words
     check_safe(Page(answer.text))
     assert desk.client.get("/api/v1/no/such").json()["type"] == "urn:signoff:not-found"
 
@@ -393,76 +392,25 @@ def test_history_is_searched() -> None:
     assert "No results" in desk.get("/history?q=breakfast").words
 
 
-def test_the_words_are_those_of_the_reader() -> None:
+def test_a_cookie_chooses_the_colours_and_a_broken_one_nothing() -> None:
     desk = WebDesk()
     desk.ask()
-    assert "Genehmigen" in desk.get("/", **{"accept-language": "fr, de-AT;q=0.8, en;q=0.5"}).words
-    assert "Approve" in desk.get("/", **{"accept-language": "xx"}).words
-    assert "Approve" in desk.get("/", **{"accept-language": "de", "cookie": "signoff_language=en"}).words
-    page = desk.get("/", cookie="signoff_language=de; signoff_theme=dark")
-    assert page.all("html")[0].attributes["lang"] == "de"
-    assert page.all("html")[0].attributes["data-theme"] == "dark"
-    broken = desk.get("/", cookie='signoff_theme="><script>; signoff_language=../../x', **{"accept-language": ";q=x,,"})
+    assert desk.get("/", cookie="signoff_theme=dark").all("html")[0].attributes["data-theme"] == "dark"
+    broken = desk.get("/", cookie='signoff_theme="><script>; signoff_keys=../../x')
+    assert broken.all("html")[0].attributes["data-theme"] == "system"
     check_safe(broken)
 
 
-def test_every_language_has_every_text_with_the_same_places() -> None:
-    def places(text: str) -> set[str]:
-        return {name for _, name, _, _ in string.Formatter().parse(text) if name}
-
-    first = languages()["en"].texts
-    assert set(languages()) >= {"en", "de"}
-    for language in languages().values():
-        assert set(language.texts) == set(first)
-        assert {key: places(text) for key, text in language.texts.items()} == {
-            key: places(text) for key, text in first.items()
-        }
-        assert all(text.strip() for text in language.texts.values())
+def test_there_is_a_word_for_everything_that_a_page_chooses_by_a_key() -> None:
+    assert set(page_words.STATES) == {*State, "handed_over"}
+    assert set(page_words.OUTCOMES) == {*page_words.STATES, "expired_few", "happened", "did_not"} - {"pending"}
+    assert set(page_words.AT_DEADLINE) == {*OnTimeout}
+    assert set(page_words.RUN_STATES) == {*RUN_STATES}
 
 
-def test_every_kind_of_event_has_a_word_for_the_timeline() -> None:
-    for language in languages().values():
-        texts = language.group("moment")
-        assert set(texts) == {kind.replace(" ", "_") for kind in (*KINDS, "prompt", "model")}, language.code
-    assert all(
-        text.replace("_", " ") == kind.replace("_", " ") for kind, text in languages()["en"].group("moment").items()
-    )
-
-
-def test_every_text_is_used() -> None:
-    from signoff.server.languages import LOCALES
-
-    here = LOCALES.parent
-    sources = "".join(
-        file.read_text(encoding="utf-8")
-        for file in (*here.glob("templates/*.html"), *here.glob("*.py"), *here.glob("static/*.js"))
-    )
-    made = (
-        "state.",
-        "outcome.",
-        "lock.",
-        "run_state.",
-        "edit.kind.",
-        "edit.limit.",
-        "run_hint.",
-        "then.",
-        "keys.",
-        "nav.",
-        "settings.theme_",
-        "thread.",
-        "needs.",
-        "earlier.",
-        "moment.",
-    )
-    unused = [
-        key
-        for key in languages()["en"].texts
-        if not key.startswith(made)
-        and f'"{key}"' not in sources
-        and f"'{key}'" not in sources
-        and f'"{key.rpartition(".")[0]}"' not in sources
-        and f"texts.{key.removeprefix('script.')}" not in sources
-        and key != "language"
-        and not key.endswith(("_one", "_other"))
-    ]
-    assert unused == []
+def test_the_script_has_every_text_that_it_says_and_no_other() -> None:
+    script = (STATIC / "inbox.js").read_text("utf-8")
+    table = script[script.index("const texts = {") : script.index("};")]
+    there = set(re.findall(r"^  (\w+):", table, re.MULTILINE))
+    counted = {f"{name}_{form}" for name in re.findall(r"\bcounted\(\"(\w+)\"", script) for form in ("one", "other")}
+    assert there == {*re.findall(r"\btexts\.(\w+)", script), *counted}

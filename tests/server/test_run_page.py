@@ -10,9 +10,14 @@ from tests.server.web_desk import WebDesk
 
 from signoff import Signoff, resume
 from signoff.cli.runs_command import _timeline  # pyright: ignore[reportPrivateUsage]
+from signoff.core.call import Call
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
+from signoff.core.lifecycle import Lost, advance
+from signoff.core.request import ApprovalRequest
+from signoff.core.run import SavedRun
 from signoff.testing import Office, ScriptedModel
+from signoff.testing.office import ANA
 
 RULES = [{"allow": "look"}, {"ask": "push"}]
 SECRET = "correct-horse-battery"
@@ -53,6 +58,24 @@ async def ran(tmp_path: Path) -> tuple[Signoff, str]:
     await gate.answer(second.id, ApprovalDecision(approved=True), by="ana")
     await resume(agent, first.run)
     return gate, first.run
+
+
+def test_a_call_that_a_person_told_of_says_who_and_what() -> None:
+    desk = WebDesk()
+    broker = desk.office.broker
+
+    async def lost() -> None:
+        await broker.runs.begin(SavedRun(id="runabc2345", agent="worker:triage"))
+        call = Call(tool="pay", args={}, call_id="c1", run_id="r", conversation_id="talk")
+        asked = ApprovalRequest(tool_call_id="c1", tool_name="pay", args={}, call=call, run="runabc2345")
+        [request] = await broker.open([asked])
+        await broker.answer(request.id, ApprovalDecision(approved=True), by=ANA)
+        gone = advance(await broker.claim(request.id), Lost(), desk.office.clock.now())
+        await desk.office.store.write("lose", lambda tx: tx.requests.put(gone))
+        await broker.tell(request.id, happened=False, by=ANA)
+
+    desk.do(lost())
+    assert "ana says: it did not happen." in desk.get("/runs/runabc2345").words
 
 
 def test_what_ran_with_results_exit_codes_and_edits(tmp_path: Path) -> None:

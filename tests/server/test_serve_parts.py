@@ -26,6 +26,7 @@ from signoff import ApprovalDecision, Signoff, resume_answered
 from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus
 from signoff.broker.wall_clock import SystemClock, pause_for
+from signoff.cli.serve_program import as_whom
 from signoff.cli.service_log import LinePrinter
 from signoff.cli.systemd_unit import unit_text
 from signoff.config import load_settings, no_settings
@@ -445,3 +446,21 @@ def test_a_resumed_run_imports_nothing_from_its_directory_by_itself(tmp_path: Pa
         [*run_process.COMMAND, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout[:8]) == (0, "signoff,"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("people", "here", "option"),
+    [
+        ("{ana: {admin: true}, ben: {}}", "ben", " --as ana"),
+        ("{ana: {admin: true}, ben: {}}", "ana", ""),
+        ("{ana: {admin: true}, ben: {}}", "root", " --as ana"),
+        ("{ana: {}, ben: {}}", "root", " --as NAME"),
+        ("{ana: {}, ben: {}}", "ben", ""),
+    ],
+)
+def test_the_command_for_links_is_one_that_whoever_started_the_server_can_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, people: str, here: str, option: str
+) -> None:
+    monkeypatch.setenv("SIGNOFF_AS", here)
+    (tmp_path / "signoff.yaml").write_text(f"people: {people}\npolicy: []\n")
+    assert as_whom(load_settings(str(tmp_path / "signoff.yaml"))) == option

@@ -40,7 +40,7 @@ from signoff.core.aap import (
     AapStatus,
 )
 from signoff.core.access import AccessKey, AccessKind, Permission, digest_of
-from signoff.core.safe_text import safe_text
+from signoff.core.safe_text import error_line, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import Halted, StoreError, UnknownRequest, WrongFile, WrongUse
 from signoff.large_work import done
@@ -164,12 +164,12 @@ class AapApi:
         except UnknownRequest:
             return aap_problem(request, _unknown())
         except Halted as error:
-            return aap_problem(request, AapProblem(503, "halted", safe_text(str(error)), headers=_AGAIN))
+            return aap_problem(request, AapProblem(503, "halted", error_line(error), headers=_AGAIN))
         except StoreError as error:
-            _log.warning("the store failed an agent: %s", safe_text(str(error)))
+            _log.warning("the store failed an agent: %s", error_line(error))
             return aap_problem(request, AapProblem(503, "store_unavailable", "try again later", headers=_AGAIN))
         except (WrongFile, WrongUse) as error:
-            _log.warning("a call could not be evaluated: %s", safe_text(str(error)))
+            _log.warning("a call could not be evaluated: %s", error_line(error))
             return aap_problem(
                 request, AapProblem(503, "policy_unavailable", "calls cannot be evaluated now", headers=_AGAIN)
             )
@@ -186,19 +186,18 @@ class AapApi:
         scheme, _, secret = sent[0].strip().partition(" ") if len(sent) == 1 else ("", "", "")
         secret = secret.strip()
         kind = AccessKind.INSTANCE if secret.startswith(INSTANCE_MARK) else AccessKind.TOKEN
+        what = "send the key of an instance" if permission is Permission.REQUEST else "send a provisioner's key"
         key = await self.state.broker.access.find(kind, secret) if scheme.lower() == "bearer" and secret else None
         if key is None:
             if seconds := self._refused.wait(request.client.host if request.client is not None else ""):
                 raise _too_often("too many requests without a valid key", seconds)
-            what = "send the key of an instance" if permission is Permission.REQUEST else "send a provisioner's key"
+            known = "; this key is unknown, expired or revoked" if secret else ", as `Authorization: Bearer …`"
             headers = {"WWW-Authenticate": "Bearer"}
-            raise AapProblem(
-                401, "invalid_credential", f"{what}; this key is unknown, expired or revoked", headers=headers
-            )
+            raise AapProblem(401, "invalid_credential", f"{what}{known}", headers=headers)
         # An ordinary program token does not count as an instance, and an instance key cannot provision.
         is_meant = (kind is AccessKind.INSTANCE) == (permission is Permission.REQUEST)
         if permission not in key.permissions or not key.is_program or not is_meant:
-            raise AapProblem(403, "not_permitted", f"this needs a key with the permission {permission}")
+            raise AapProblem(403, "not_permitted", f"{what}; this key is for something else")
         return key, secret
 
     # --- requests ---

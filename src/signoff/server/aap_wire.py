@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from signoff.core.aap import LONGEST_NAME, AapInstance, AapRequest, name_problem
 from signoff.core.access import AccessKey
+from signoff.core.moment import parse_duration
 from signoff.core.request_context import LONGEST_SESSION
 from signoff.core.strict_json import MOST_LEVELS, TooManyParts, is_deeper, read_object
 from signoff.core.visible_text import visible
@@ -24,8 +25,6 @@ LONGEST_NOTE = 4_000
 LONGEST_TIMEOUT = timedelta(days=30)
 LONGEST_WAIT = timedelta(seconds=30)
 """A longer wait is cut to this, as the protocol says."""
-_DURATION = re.compile(r"([1-9][0-9]{0,8})([smh])")
-_UNITS = {"s": timedelta(seconds=1), "m": timedelta(minutes=1), "h": timedelta(hours=1)}
 _KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _TYPES = {401: "authentication", 403: "authorization", 404: "not_found", 409: "conflict", 429: "rate_limit"}
 
@@ -136,7 +135,7 @@ def read_fields(
         if name not in required and name not in others:
             raise AapProblem(400, "unknown_field", "unknown field", param=visible(name[:LONGEST_NAME]))
         if value is None and name not in nullable:
-            raise _invalid(name, "it is null; leave it out instead")
+            raise _invalid(name, "it is null" if name in required else "it is null; leave it out instead")
     if missing := next((name for name in required if name not in found), ""):
         raise AapProblem(400, "missing_field", f"{missing} is missing", param=missing)
     return found
@@ -166,10 +165,10 @@ def name_of(found: Mapping[str, Any]) -> str:
 
 def duration(text: str, param: str) -> timedelta:
     """Parse a whole number of seconds, minutes or hours, as `30m`."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    length = parse_duration(text) if text.isalnum() and text[0] != "0" and text[-1] in "smh" else None
+    if not length:
         raise _invalid(param, "a whole number with its unit, as 30s, 30m or 24h")
-    return int(found[1]) * _UNITS[found[2]]
+    return length
 
 
 def checked_key(sent: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from signoff.core.access import Permission
-from signoff.core.safe_text import safe_text
+from signoff.core.safe_text import error_line
 from signoff.errors import StoreError
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit, not_signed_in
 from signoff.server.identity import is_still_admitted
@@ -168,7 +168,7 @@ class EventStream(Response):
             try:
                 why = await self._tell(say)
             except StoreError as error:
-                _log.warning("the event stream of a client failed: %s", safe_text(str(error)))
+                _log.warning("the event stream of a client failed: %s", error_line(error))
                 why = "the store cannot be read now"
             await say(named_frame("closed", {"reason": why}))
             await say("", more=False)

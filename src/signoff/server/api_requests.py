@@ -14,6 +14,7 @@ from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 from signoff.large_work import done
+from signoff.reports.inbox_report import with_tasks
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.list_cursor import LONGEST_CURSOR, cursor_of, place_of_cursor
 from signoff.server.problem import ProblemRaised
@@ -106,8 +107,9 @@ async def list_requests(visit: Visit[RequestQuery, Nothing]) -> RequestPage:
         text=query.q,
     )
     after = place_of_cursor(query.cursor)
+    short = partial(state.broker.people.shortage, now=state.broker.clock.now())
     items, waiting = await state.broker.listed(chosen, limit=query.limit + 1, after=after)
-    page = items[: query.limit]
+    page = await state.broker.store.read(lambda tx: with_tasks(tx, items[: query.limit], short))
     more = cursor_of(ListPlace(page[-1].opened_at, page[-1].id)) if len(items) > query.limit else None
     return RequestPage(requests=[row_of(one) for one in page], waiting=waiting, next=more)
 

@@ -17,7 +17,7 @@ from signoff.core.inbox_row import agreed, has_approved
 from signoff.core.offer import Offer, offer_called, offers
 from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe_text import safe_text, spelled_out
+from signoff.core.safe_text import error_line, safe_text, spelled_out
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.visible_text import visible
 from signoff.errors import RequestError, SignoffError
@@ -288,7 +288,7 @@ async def list_offers(visit: Visit[OffersQuery, Nothing]) -> OffersView:
             check_terms(request, decision)
             text = spelled_out(request, decision)
         except RequestError as error:
-            problem = safe_text(str(error), secrets=request.secrets)
+            problem = error_line(error, secrets=request.secrets)
         about = safe_text(offer.text, secrets=request.secrets)
         return OfferView(number=number, name=visible(offer.name), about=about, text=text, problem=problem)
 

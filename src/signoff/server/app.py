@@ -25,6 +25,7 @@ from signoff.server import (
     api_votes,
 )
 from signoff.server.endpoint import Dispatch, Endpoint, problem_response
+from signoff.server.guard import origin_of
 from signoff.server.openapi import ROOT, openapi_endpoint
 from signoff.server.operations import operations
 from signoff.server.pages import no_such_page, page_routes
@@ -96,4 +97,4 @@ async def _not_routed(request: Request, error: Exception) -> Response:
 
 
 def _own_origin(request: Request) -> Sequence[str]:
-    return (f"{request.url.scheme}://{request.headers.get('host', '')}",)
+    return (origin_of(request.url.scheme, request.headers.get("host", "")),)

@@ -25,6 +25,7 @@ from signoff.core.verdict import OnTimeout
 from signoff.core.visible_text import is_clean, visible
 from signoff.errors import UnknownRun
 from signoff.server.edit_form import MASK, FormField, form_fields
+from signoff.server.page_words import times
 from signoff.server.request_models import RequestView, card_of, view_of
 from signoff.server.request_outcome import RequestOutcome, outcome_of
 from signoff.server.text_marks import DiffLine, Piece, argument_pieces, diff_lines, marked
@@ -100,7 +101,7 @@ class ShownNeeds:
     quorum: int
     role: str
     not_by: tuple[str, ...]
-    """Who may not: keys below `needs.` in the locale texts."""
+    """Who may not: the requester, the owner, or names."""
     veto: str
     """The role that may deny besides them."""
     escalated: bool
@@ -111,20 +112,18 @@ class ShownAnswers:
     """How calls like this one were answered before."""
 
     about: str
-    """Key below `earlier.` in the locale texts."""
+    """Key of `page_words.EARLIER`."""
     names: str
     approved: int
     denied: int
 
     @property
-    def approved_form(self) -> str:
-        """Key below `earlier.approved.` in the locale texts."""
-        return _form(self.approved)
+    def approved_times(self) -> str:
+        return times(self.approved, most=MOST_ANSWERS)
 
     @property
-    def denied_form(self) -> str:
-        """Key below `earlier.denied.` in the locale texts."""
-        return _form(self.denied)
+    def denied_times(self) -> str:
+        return times(self.denied, most=MOST_ANSWERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +131,7 @@ class CardLock:
     """Why an action is disabled."""
 
     word: str
-    """Key below `lock.` in the locale texts; only `unread` is removed by reading."""
+    """Key of `page_words.LOCKS`, or `voted`; only `unread` is removed by reading."""
     why: str = ""
     """Details, safe to show."""
 
@@ -207,7 +206,7 @@ class CardPage:
     stands_for: str
     """Whose deputy the viewer would answer as."""
     then: str
-    """What happens at the deadline: key below `then.` in the locale texts; empty if there is no deadline."""
+    """What happens at the deadline: key of `page_words.AT_DEADLINE`; empty if there is no deadline."""
     then_role: str
     can_edit: bool
     can_remember: bool
@@ -352,12 +351,6 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         has_read=around.has_read,
         shortage=safe_text(around.shortage) if is_open else "",
     )
-
-
-def _form(number: int) -> str:
-    if number >= MOST_ANSWERS:
-        return "most"
-    return "one" if number == 1 else "other"
 
 
 def _needs(request: ApprovalRequest) -> ShownNeeds | None:

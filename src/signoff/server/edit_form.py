@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from signoff.core.visible_text import CLOSE, OPEN, is_clean, visible
+from signoff.server.page_words import FIELD_LIMITS
 
 DEEPEST = 4
 """Maximum nesting of objects; deeper ones are edited as JSON."""
@@ -19,10 +20,6 @@ _BLANKS = re.compile(r"[ \t\n]+")
 """Whitespace that an input shows correctly."""
 LONG_LINE = 60
 """A text from this length on gets a multi-line input."""
-
-
-LIMITS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "minLength", "maxLength", "pattern", "format")
-"""Schema limits shown beside an input: each has a text below `edit.limit.`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +182,7 @@ def _as_json(value: object) -> dict[str, Any]:
 
 
 def _limits(schema: Mapping[str, Any]) -> dict[str, str]:
-    found = ((name, schema.get(name)) for name in LIMITS)
+    found = ((name, schema.get(name)) for name in FIELD_LIMITS)
     return {name: visible(str(one)) for name, one in found if isinstance(one, int | float | str) and one != ""}
 
 

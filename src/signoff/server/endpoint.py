@@ -25,8 +25,8 @@ from starlette.responses import JSONResponse, Response
 
 from signoff.core.access import Permission
 from signoff.core.people import Actor, ActorKind
-from signoff.core.safe_text import safe_text
-from signoff.core.strict_json import MOST_LEVELS, TooManyParts, is_deeper, read_json
+from signoff.core.safe_text import error_line
+from signoff.core.strict_json import MOST_BYTES, MOST_LEVELS, TooManyParts, is_deeper, read_json
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError
 from signoff.large_work import done
@@ -35,7 +35,7 @@ from signoff.server.identity import Identity
 from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
 from signoff.server.state import ServerState
 
-LONGEST_BODY = 1024 * 1024
+LONGEST_BODY = MOST_BYTES
 """Maximum size of a body in bytes."""
 REPLIES_KEPT = timedelta(days=1)
 CSRF_HEADER = "x-signoff-csrf"
@@ -176,8 +176,16 @@ class Dispatch:
         """Raise if another site may have made the browser send this (CSRF)."""
         origin = request.headers.get("origin")
         is_elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
-        if is_elsewhere or (origin is not None and origin not in self.origins(request)):
+        if is_elsewhere:
             raise ProblemRaised(403, "foreign-origin", "this request comes from another site")
+        if origin is not None and origin not in (own := self.origins(request)):
+            raise ProblemRaised(
+                403,
+                "foreign-origin",
+                f"this request comes from another site: its page is at {visible(origin[:200])}, and this server at "
+                f"{visible(', '.join(own)[:200])}. Behind a proxy: have it pass on Host and X-Forwarded-Proto, and the "
+                "server take them from it (uvicorn: --proxy-headers --forwarded-allow-ips)",
+            )
         sent = request.headers.get(CSRF_HEADER, "")
         if identity.csrf and not compare_digest(sent.encode(), identity.csrf.encode()):
             raise ProblemRaised(403, "no-csrf-token", "the page is out of date: reload it")
@@ -212,7 +220,7 @@ class Dispatch:
             try:
                 await keep(response.status_code, _kept(endpoint, response))
             except StoreError as error:  # it was done, and the caller has to know that
-                _log.warning("the response could not be saved for its idempotency key: %s", safe_text(str(error)))
+                _log.warning("the response could not be saved for its idempotency key: %s", error_line(error))
         return response
 
 

@@ -50,6 +50,8 @@ PROBES = frozenset({"/healthz", "/readyz"})
 
 PAGES = "signoff.pages"
 """Scope key of a request under a host name without cookies: the address of the pages instead."""
+IS_SECRET = "signoff.pages-secret"
+"""Scope key beside `PAGES`: whether only holders of a link may learn that address."""
 
 _PORTS = {"http": "80", "ws": "80", "https": "443", "wss": "443"}
 _FORWARDED = (b"forwarded", b"x-forwarded-", b"x-real-ip")
@@ -128,7 +130,10 @@ class Guard:
         if not is_shared or f"http://{host}" == self._url:
             return scope
         kept = [(name, value) for name, value in scope["headers"] if name.lower() != b"cookie"]
-        return {**scope, "headers": kept, PAGES: f"http://{self._local_host}:{port}" if self._local_host else ""}
+        if self._url and self._url.startswith("http:"):  # a name of this machine, which the file states
+            return {**scope, "headers": kept, PAGES: self._url, IS_SECRET: False}
+        pages = f"http://{self._local_host}:{port}" if self._local_host else ""
+        return {**scope, "headers": kept, PAGES: pages, IS_SECRET: True}
 
     def _client(self, said: Iterable[str]) -> str:
         """Return the client's address: the last address in X-Forwarded-For that is not a trusted proxy."""
@@ -157,7 +162,7 @@ class Guard:
             return "a request needs exactly one Host header"
         scheme, host = "https" if scope["scheme"] in ("https", "wss") else "http", hosts[0].lower()
         name, port = _split(host)
-        origin = f"{scheme}://{name}" if port in ("", _PORTS[scheme]) else f"{scheme}://{name}:{port}"
+        origin = origin_of(scheme, host)
         if self._url and origin == self._url:
             return ""
         server = scope.get("server") or ("", None)
@@ -198,6 +203,12 @@ def _without_port(address: str) -> str:
     if address.startswith("["):
         return address[1:].partition("]")[0]
     return address.partition(":")[0] if address.count(":") == 1 else address
+
+
+def origin_of(scheme: str, host: str) -> str:
+    """Return the origin of pages at an address, as browsers write it: in small letters, without the usual port."""
+    name, port = _split(host.lower())
+    return f"{scheme}://{name}" if port in ("", _PORTS.get(scheme)) else f"{scheme}://{name}:{port}"
 
 
 def _split(host: str) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from signoff.core.audit_text import title_of
 from signoff.core.record import Entry
-from signoff.core.safe_text import kept_text, safe_text
+from signoff.core.safe_text import error_line, kept_text
 from signoff.core.visible_text import visible
 from signoff.errors import StoreError
 from signoff.ports import Store, Transaction
@@ -223,7 +223,7 @@ class LiveEvents:
                 try:
                     await self._hand_over()
                 except StoreError as error:
-                    _log.warning("cannot read new events: %s", safe_text(str(error)))
+                    _log.warning("cannot read new events: %s", error_line(error))
                     await asyncio.sleep(AGAIN)
                     changed.set()
         finally:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import secrets
 import ssl
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -16,7 +18,7 @@ from urllib.parse import urlsplit
 
 from signoff.config import OidcEntry, Person
 from signoff.config.server_entry import EMAIL
-from signoff.config.settings import email_key
+from signoff.core.people import account_key
 from signoff.core.safe_text import safe_beginning
 from signoff.core.visible_text import visible
 from signoff.errors import MissingExtra
@@ -36,15 +38,13 @@ _log = logging.getLogger("signoff.server")
 
 
 class SignInRefused(Exception):
-    """A refused sign-in. `text` is the key of a text of the pages, with values in it."""
+    """A refused sign-in, with the words for the page."""
 
-    def __init__(self, text: str, status: int, *, wait: int = 0, **values: str) -> None:
+    def __init__(self, text: str, status: int, *, wait: int = 0) -> None:
         super().__init__(text)
-        self.text = text
         self.status = status
         self.wait = wait
         """Seconds until a retry is allowed."""
-        self.values: Mapping[str, object] = {**values, **({"wait": wait} if wait else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,13 @@ class OidcProvider:
     async def claims(self, flow: Flow, answer: Mapping[str, str], now: datetime) -> Mapping[str, Any]:
         """Exchange the code and return the claims about the person; raises `SignInRefused`."""
         if error := answer.get("error"):
-            raise SignInRefused("sign_in.denied", 403, provider=self.name, error=visible(error)[:100])
+            raise SignInRefused(f"{self.name} refused the sign-in: {visible(error)[:100]}", 403)
         # RFC 9207: refuse a response of another provider (mix-up attack).
         if answer.get("iss", self._entry.issuer) != self._entry.issuer or not answer.get("code"):
-            raise SignInRefused("sign_in.no_answer", 403)
+            raise SignInRefused("This is not a valid response of the provider. Sign in again.", 403)
         metadata = await self._known(now)
         try:
-            async with self._client(metadata) as client:
+            async with _in_time(), self._client(metadata) as client:
                 token = cast(
                     "Mapping[str, Any]",
                     await client.fetch_token(
@@ -147,17 +147,21 @@ class OidcProvider:
             return None
         if self._entry.claim != EMAIL:
             # Not by `person_key`, which treats letters of other scripts and widths as equal: other accounts.
-            return next((one for one in people.values() if email_key(one.name) == email_key(said)), None)
+            return next((one for one in people.values() if account_key(one.name) == account_key(said.strip())), None)
         verified = claims.get("email_verified")
         if verified is not True and verified != "true":  # 1 == True, and no provider means it so
-            raise SignInRefused("sign_in.unverified", 403, provider=self.name)
-        found = [one for one in people.values() if one.email and email_key(one.email) == email_key(said)]
+            raise SignInRefused(f"{self.name} has not verified your address, so it cannot identify you.", 403)
+        address = account_key(said.strip())
+        found = [one for one in people.values() if one.email and account_key(one.email.strip()) == address]
         return found[0] if len(found) == 1 else None
 
     def _client(self, metadata: Mapping[str, Any]) -> Any:
         """A client for one sign-in; it holds the access token meanwhile."""
-        ways = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-        way = "client_secret_basic" if "client_secret_basic" in ways else "client_secret_post"
+        from signoff.server.bounded_answers import LIMITS
+
+        ways: object = metadata.get("token_endpoint_auth_methods_supported")
+        is_basic = not isinstance(ways, list) or not ways or "client_secret_basic" in ways
+        way = "client_secret_basic" if is_basic else "client_secret_post"
         return self._oauth(
             client_id=self._entry.client_id,
             client_secret=self._secret or None,
@@ -167,6 +171,7 @@ class OidcProvider:
             code_challenge_method="S256",
             timeout=TIMEOUT,
             verify=_trusted(),
+            **LIMITS,
         )
 
     async def _known(self, now: datetime) -> Mapping[str, Any]:
@@ -175,8 +180,10 @@ class OidcProvider:
             return self._metadata[1]
         import httpx
 
+        from signoff.server.bounded_answers import LIMITS
+
         try:
-            async with httpx.AsyncClient(timeout=TIMEOUT, verify=_trusted()) as client:
+            async with _in_time(), httpx.AsyncClient(timeout=TIMEOUT, verify=_trusted(), **LIMITS) as client:
                 response = await client.get(f"{self._entry.issuer.rstrip('/')}/.well-known/openid-configuration")
                 response.raise_for_status()
                 metadata = cast("Mapping[str, Any]", response.json())
@@ -234,7 +241,17 @@ class OidcProvider:
             type(error).__name__,
             safe_beginning(str(error), longest=300, secrets=hidden),
         )
-        return SignInRefused("sign_in.failed", 502, provider=self.name)
+        return SignInRefused(f"Signing in at {self.name} failed; the server's log says why. Try again.", 502)
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncGenerator[None]:
+    """Within the context, whole answers have to come in time: the timeout of a client is between two bytes."""
+    try:
+        async with asyncio.timeout(TIMEOUT):
+            yield
+    except TimeoutError as error:
+        raise TimeoutError(f"no whole answer within {TIMEOUT:g} seconds") from error
 
 
 @cache

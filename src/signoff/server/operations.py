@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from signoff.core.request import State
-from signoff.core.safe_text import safe_text
+from signoff.core.safe_text import error_line
 from signoff.errors import SignoffError
 from signoff.server.meters import MEDIA_TYPE
 from signoff.server.state import ServerState
@@ -101,4 +101,4 @@ async def _why_not(state: ServerState) -> str:
         return "the store does not respond"
     except SignoffError as error:
         state.meters.store_errors += 1
-        return f"the store failed: {safe_text(str(error))}"
+        return f"the store failed: {error_line(error)}"

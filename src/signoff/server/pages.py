@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, UnknownRequest
 from signoff.reports.inbox_report import View
 from signoff.reports.run_report import ALL, RUN_STATES, RunsView
+from signoff.server import page_words
 from signoff.server.api_access import own_keys
 from signoff.server.api_runs import MOST_LOOKED_AT
 from signoff.server.card_page import CardPage, card_page
@@ -33,7 +33,6 @@ from signoff.server.charts import badge, days_chart, rate_bar
 from signoff.server.endpoint import Dispatch
 from signoff.server.identity import Identity
 from signoff.server.insights import READING_STARTS, WORDS_A_MINUTE, insights, reading_time, seconds_of
-from signoff.server.languages import COOKIE, Language, language_for, languages
 from signoff.server.look_back import PAGE, history_page, past_requests, run_page, run_rows
 from signoff.server.problem import ProblemRaised, problem_of
 from signoff.server.state import ServerState
@@ -49,6 +48,9 @@ MOST_SELECTED = 50
 MOST_ROWS = 100
 """Maximum rows that are rendered again at once."""
 LONGEST_SEARCH = 200
+BY_APPLICATION = (
+    "You are not signed in. Sign in to the application that this inbox is part of, then load this page again."
+)
 KEYS_COOKIE = "signoff_keys"
 PARTS = frozenset({"list.html", "card.html", "selection.html"})
 """Templates of parts of a page."""
@@ -63,7 +65,7 @@ HEADERS = {
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
-    "vary": "cookie, accept-language",
+    "vary": "cookie",
 }
 
 Draw: TypeAlias = Callable[["Viewer"], Awaitable[Response]]
@@ -76,7 +78,6 @@ class Viewer:
     state: ServerState
     request: Request
     identity: Identity
-    language: Language
 
     @property
     def base(self) -> str:
@@ -138,7 +139,6 @@ class Viewer:
 
         return {
             "base": self.base,
-            "t": self.language,
             "title_of_all": visible(self.state.title),
             "me": visible(self.identity.actor.name),
             "csrf": self.identity.csrf,
@@ -147,8 +147,6 @@ class Viewer:
             "may_run": Permission.RUN in self.identity.permissions,
             "theme": theme if theme in THEMES else "system",
             "themes": THEMES,
-            "languages": languages(),
-            "script_texts": json.dumps(self.language.group("script"), ensure_ascii=False),
             "asset": _asset,
             "now": now,
             "when": when,
@@ -252,11 +250,13 @@ async def history(viewer: Viewer) -> Response:
 async def insights_page(viewer: Viewer) -> Response:
     wanted = viewer.request.query_params.get("days", "")
     days = int(wanted) if wanted.isdecimal() and int(wanted) in DAYS else DAYS[1]
-    broker, t = viewer.state.broker, viewer.language
+    broker = viewer.state.broker
     requests = await past_requests(broker)
     found = await asyncio.to_thread(insights, requests, now=broker.clock.now(), days=days)
     chart = days_chart(
-        found.days, title=t("insights.over_time"), about=t("insights.chart", asked=found.asked, decided=found.decided)
+        found.days,
+        title="Requests and decisions over time",
+        about=f"{found.asked} asked, {found.decided} decided",
     )
     fast = [
         (one.id, safe_text(one.tool_name), seconds_of(one), reading_time(one).total_seconds(), visible(str(by)))
@@ -321,8 +321,7 @@ def page_routes(dispatch: Dispatch) -> list[BaseRoute]:
 
 def no_such_page(request: Request) -> Response:
     """Answer a path that does not exist."""
-    language = _language(request)
-    return _problem_page(language, root_path(request), ProblemRaised(404, "not-found", language("problem.not_found")))
+    return _problem_page(root_path(request), ProblemRaised(404, "not-found", "There is no such page."))
 
 
 def root_path(request: Request) -> str:
@@ -330,12 +329,8 @@ def root_path(request: Request) -> str:
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
-def _language(request: Request) -> Language:
-    return language_for(request.cookies.get(COOKIE, ""), request.headers.get("accept-language", ""))
-
-
 async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Response:
-    language, base = _language(request), root_path(request)
+    base = root_path(request)
     path = request.url.path.removeprefix(base)
     try:
         identity = await dispatch.admitted(request, Permission.READ, writes=False)
@@ -343,16 +338,16 @@ async def _answered(dispatch: Dispatch, draw: Draw, request: Request) -> Respons
         if problem.status == 401 and dispatch.state.is_mounted:
             if dispatch.state.sign_in_url and not path.startswith("/fragments/"):
                 return RedirectResponse(dispatch.state.sign_in_url, 303, headers=HEADERS)
-            problem = ProblemRaised(401, problem.word, language("sign_in.by_app"))
+            problem = ProblemRaised(401, problem.word, BY_APPLICATION)
         elif problem.status == 401 and not path.startswith("/fragments/"):
             here = path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"{base}/sign-in?next={quote(here, safe='/')}", 303, headers=HEADERS)
-        return _problem_page(language, base, problem)
-    viewer = Viewer(state=dispatch.state, request=request, identity=identity, language=language)
+        return _problem_page(base, problem)
+    viewer = Viewer(state=dispatch.state, request=request, identity=identity)
     try:
         return await draw(viewer)
     except SignoffError as error:
-        return _problem_page(language, base, problem_of(error))
+        return _problem_page(base, problem_of(error))
 
 
 def _query(values: Mapping[str, str]) -> str:
@@ -365,8 +360,8 @@ def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat()
 
 
-def _problem_page(language: Language, base: str, problem: ProblemRaised) -> Response:
-    text = _templates().get_template("problem.html").render(t=language, base=base, problem=problem, asset=_asset)
+def _problem_page(base: str, problem: ProblemRaised) -> Response:
+    text = _templates().get_template("problem.html").render(base=base, problem=problem, asset=_asset)
     return Response(text, problem.status, headers={**problem.headers, **HEADERS}, media_type="text/html")
 
 
@@ -407,9 +402,13 @@ def _asset(name: str) -> str:
 
 @lru_cache(maxsize=1)
 def _templates() -> Environment:
-    return Environment(
+    found = Environment(
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         lstrip_blocks=True,  # the line break after a tag stays: neighbours on a line must not touch
     )
+    words: dict[str, Any] = {name: value for name, value in vars(page_words).items() if name.isupper()}
+    words["times"] = page_words.times
+    found.globals.update(words)
+    return found

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
-from signoff.core.safe_text import safe_text
+from signoff.core.safe_text import error_line, safe_text
 from signoff.errors import (
     AlreadySettled,
     AlreadySpent,
@@ -82,4 +82,4 @@ def problem_of(error: SignoffError) -> ProblemRaised:
     if status == 500:
         return ProblemRaised(500, word, "internal error; see the server's log")
     problems = tuple(safe_text(one) for one in error.problems) if isinstance(error, EditRefused) else ()
-    return ProblemRaised(status, word, safe_text(str(error)), problems)
+    return ProblemRaised(status, word, error_line(error), problems)

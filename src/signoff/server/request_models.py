@@ -30,6 +30,8 @@ class RequestRow(ApiModel):
     tool: str
     worker: str
     run: str
+    session: str = Field(description="The session of an agent in another program, and its directory; otherwise empty.")
+    task: str = Field(description="The prompt of its run or session, and for whom it is; empty if there is none.")
     role: str
     quorum: int
     votes: int
@@ -125,6 +127,8 @@ def row_of(item: Item) -> RequestRow:
         tool=safe_text(item.tool),
         worker=visible(item.worker),
         run=visible(item.run),
+        session=item.session,
+        task=item.task,
         role=visible(item.role),
         quorum=item.quorum,
         votes=item.votes,

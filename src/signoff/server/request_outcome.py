@@ -1,9 +1,10 @@
-"""The outcome of a request, as keys of the locale texts and as texts that are safe to show."""
+"""The outcome of a request, as keys of `page_words` and as texts that are safe to show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from signoff.core.quorum import approvers
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import status_of
 from signoff.core.safe_text import kept_text, safe_text
@@ -15,11 +16,11 @@ class RequestOutcome:
     """The outcome of one request."""
 
     word: str
-    """Its state, or `handed_over`: key below `state.` in the locale texts."""
+    """Its state, or `handed_over`: key of `page_words.STATES`."""
     sentence: str
-    """Key below `outcome.` in the locale texts. With `told_by`, it is what that person reported."""
+    """Key of `page_words.OUTCOMES`. With `told_by`, it is what that person reported."""
     by: str
-    """Who decided; empty if nobody did, or if `by_rule` says it."""
+    """Who decided, all who had to; empty if nobody did, or if `by_rule` says it."""
     by_rule: bool
     """Whether a rule approved it because nobody answered."""
     told_by: str
@@ -44,10 +45,14 @@ def outcome_of(request: ApprovalRequest) -> RequestOutcome:
         sentence = "expired_few"
     is_void = request.state in (State.CANCELLED, State.EXPIRED)  # an earlier approver did not end it
     cancelled = request.state is State.CANCELLED and not told_by
+    by = visible(str(status.by)) if status.by is not None and not status.by_rule and not is_void else ""
+    if by and request.decision is not None and request.decision.approved and request.requirement.quorum > 1:
+        counted = approvers(request.requirement, request.votes, request.args_digest, request.parties)
+        by = ", ".join(sorted(map(visible, counted.values()))) or by
     return RequestOutcome(
         word=word,
         sentence=sentence,
-        by=visible(str(status.by)) if status.by is not None and not status.by_rule and not is_void else "",
+        by=by,
         by_rule=status.by_rule,
         told_by=told_by,
         why=safe_text(request.decision.note, secrets=secrets) if cancelled and request.decision is not None else "",

@@ -6,6 +6,7 @@ up.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -26,11 +27,9 @@ from signoff.core.access import AccessKey, AccessKind
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
-from signoff.server import languages
 from signoff.server.endpoint import CSRF_HEADER
-from signoff.server.guard import PAGES
+from signoff.server.guard import IS_SECRET, PAGES
 from signoff.server.key_identity import COOKIE, KeyIdentity, cookie_name, set_cookie
-from signoff.server.languages import Language, language_for
 from signoff.server.oidc import Flow, OidcProvider, SignInRefused
 from signoff.server.rate_limit import RateLimit
 from signoff.server.seal import Seal, is_same
@@ -39,6 +38,13 @@ LONGEST_FORM = 8 * 1024
 """Bytes."""
 LONGEST_PATH = 2_000
 LONGEST_BROWSER = 120
+_MOST_READ = 500
+ELSEWHERE = (
+    "The pages have their own address on this machine, http://signoff-….localhost, so that no other program gets their "
+    "cookies. If you are signed in already, open them there: from your bookmarks or the history of your browser. A "
+    "sign-in link leads there, too."
+)
+SPENT = "This link was already used, has expired or was revoked. Ask for a new one."
 FORM_COOKIE = "signoff-form"
 FLOW_COOKIE = "signoff-oidc"
 _FORM_LASTS = timedelta(hours=1)
@@ -100,8 +106,7 @@ class SignIn:
             try:
                 return await handle(request)
             except SignInRefused as refused:
-                problem = _words(request)(refused.text, **refused.values)
-                response = self._show(request, "sign_in.refused", status=refused.status, problem=problem)
+                response = self._show(request, "Not signed in", status=refused.status, problem=str(refused))
                 if refused.wait:
                     response.headers["Retry-After"] = str(refused.wait)
                 return response
@@ -112,32 +117,37 @@ class SignIn:
 
     async def look(self, request: Request) -> Response:
         """The page of a link; without a link, the ways to sign in. Changes nothing."""
-        goal, words = local_path(request.query_params.get("next", "")), _words(request)
+        goal = local_path(request.query_params.get("next", ""))
         secret = request.query_params.get("link", "")
+        if not secret and not request.scope.get(IS_SECRET, True):  # perhaps signed in there
+            return RedirectResponse(f"{request.scope[PAGES]}{_base(request)}{goal or '/'}", status_code=303)
         if not secret:
-            return self._show(request, "sign_in.title", lines=self._ways(request), goal=goal)
+            return self._show(request, "Sign in", lines=self._ways(request), goal=goal)
         link = await self._access.find(AccessKind.LINK, secret)
         person = self._keys.person(link.holder) if link is not None else None
         if person is None:
-            return self._show(request, "sign_in.title", status=403, problem=words("sign_in.spent"), goal=goal)
+            return self._show(request, "Sign in", status=403, problem=SPENT, goal=goal)
         if pages := request.scope.get(PAGES):  # who has the link may know the address of the pages
             return RedirectResponse(f"{pages}{_base(request)}/sign-in?{request.url.query}", status_code=303)
         seal = await self._keys.seal()
         held = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         mark = held or secrets.token_urlsafe(16)
         fields = [("link", secret), ("next", goal), ("token", seal.mark(_FIELD, mark))]
-        form = _ButtonForm("/sign-in", words("sign_in.as", name=visible(person.name)), fields)
-        response = self._show(request, "sign_in.title", lines=(words("sign_in.once"),), form=form, goal=goal)
+        form = _ButtonForm("/sign-in", f"Sign in as {visible(person.name)}", fields)
+        response = self._show(request, "Sign in", lines=("The link works once.",), form=form, goal=goal)
         set_cookie(response, request, FORM_COOKIE, seal.close(_FORM, mark), _FORM_LASTS)
         return response
 
     def _ways(self, request: Request) -> Sequence[str]:
         """How to sign in without a link."""
-        words = _words(request)
         if self._provider is not None:
             return ()
-        way = words("sign_in.by_link" if self._keys.people() else "sign_in.by_start")
-        return (words("sign_in.elsewhere"), way) if PAGES in request.scope else (way,)
+        way = (
+            "Ask an admin for a personal link: signoff people link NAME."
+            if self._keys.people()
+            else "The server prints a link when it starts. For a new one: signoff people link NAME."
+        )
+        return (ELSEWHERE, way) if PAGES in request.scope else (way,)
 
     async def sign_in(self, request: Request) -> Response:
         """Use up a link for a new session."""
@@ -150,15 +160,15 @@ class SignIn:
         seal = await self._keys.seal()
         mark = seal.open(_FORM, request.cookies.get(cookie_name(request, FORM_COOKIE), ""))
         if mark is None or not is_same(fields.get("token", ""), seal.mark(_FIELD, mark)):
-            raise SignInRefused("sign_in.stale_form", 403)
+            raise SignInRefused("This page is out of date, or your browser blocks cookies. Open the link again.", 403)
         secret = fields.get("link", "")
         link = await self._access.find(AccessKind.LINK, secret)
         if link is None or self._keys.person(link.holder) is None:
-            raise SignInRefused("sign_in.spent", 403)
+            raise SignInRefused(SPENT, 403)
         try:
             _, made = await self._access.redeem(secret, lasts=self._lasts, label=_browser(request))
         except WrongUse as error:  # somebody else used it first
-            raise SignInRefused("sign_in.spent", 403) from error
+            raise SignInRefused(SPENT, 403) from error
         response = await self._let_in(request, made, fields.get("next", ""))
         set_cookie(response, request, FORM_COOKIE, "", _GONE)
         return response
@@ -204,7 +214,7 @@ class SignIn:
         claims = await provider.claims(flow, request.query_params, self._clock.now())
         person = provider.person(claims, self._keys.people())
         if person is None or self._keys.person(person.name) is None:
-            raise SignInRefused("sign_in.unknown", 403)
+            raise SignInRefused("You are signed in there, but nobody here has that address or name.", 403)
         _, made = await self._access.issue(
             AccessKind.SESSION, person.name, by=person.name, lasts=self._lasts, label=_browser(request)
         )
@@ -216,9 +226,9 @@ class SignIn:
         held = seal.open(_FLOW, request.cookies.get(cookie_name(request, FLOW_COOKIE), ""))
         flow = Flow.read(seal, held) if held is not None else None
         if flow is None or flow.until <= self._clock.now():
-            raise SignInRefused("sign_in.late", 403)
+            raise SignInRefused("This took too long, or was started in another browser. Sign in again.", 403)
         if not is_same(request.query_params.get("state", ""), flow.state):
-            raise SignInRefused("sign_in.other_state", 403)
+            raise SignInRefused("This response belongs to another sign-in. Sign in again.", 403)
         return flow
 
     # --- out ---
@@ -227,10 +237,9 @@ class SignIn:
         identity = await self._keys(request)
         if identity is None or not identity.csrf:
             return RedirectResponse(f"{_base(request)}/sign-in", status_code=303)
-        words = _words(request)
-        form = _ButtonForm("/sign-out", words("sign_in.out"), [("csrf", identity.csrf)])
-        lines = (words("sign_in.you", name=visible(identity.actor.name)),)
-        return self._show(request, "sign_in.out", lines=lines, form=form)
+        form = _ButtonForm("/sign-out", "Sign out", [("csrf", identity.csrf)])
+        lines = (f"You are {visible(identity.actor.name)}.",)
+        return self._show(request, "Sign out", lines=lines, form=form)
 
     async def sign_out(self, request: Request) -> Response:
         """End the session of the browser."""
@@ -240,7 +249,7 @@ class SignIn:
             self._refuse_foreign(request)
             sent = request.headers.get(CSRF_HEADER) or fields.get("csrf", "")
             if not is_same(sent, identity.csrf):
-                raise SignInRefused("sign_in.stale", 403)
+                raise SignInRefused("This page is out of date: load it again.", 403)
             await self._access.revoke(identity.key.id, by=identity.actor.name)
         response = RedirectResponse(f"{_base(request)}/sign-in", status_code=303)
         set_cookie(response, request, COOKIE, "", _GONE)
@@ -260,7 +269,7 @@ class SignIn:
     def _counted(self, request: Request, limit: RateLimit) -> Generator[None]:
         """Count an attempt within the block; raises `SignInRefused` (429) over the rate limit."""
         if wait := limit.wait(request.client.host if request.client is not None else ""):
-            raise SignInRefused("sign_in.often", 429, wait=wait)
+            raise SignInRefused(f"Too many attempts. Wait {wait} seconds.", 429, wait=wait)
         try:
             yield
         except SignInRefused:
@@ -275,7 +284,7 @@ class SignIn:
         own = f"{request.url.scheme}://{request.headers.get('host', '')}"
         is_foreign = request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none")
         if is_foreign or request.headers.get("origin", "null") not in ("null", own):
-            raise SignInRefused("sign_in.foreign", 403)
+            raise SignInRefused("This request comes from another site.", 403)
 
     def _show(
         self,
@@ -288,15 +297,14 @@ class SignIn:
         form: _ButtonForm | None = None,
         goal: str = "",
     ) -> HTMLResponse:
-        words, provider = _words(request), None
+        provider = None
         if self._provider is not None and (form is None or form.action == "/sign-in"):
             href = "/sign-in/oidc" + (f"?next={quote(goal)}" if goal else "")
-            provider = {"href": href, "text": words("sign_in.at", provider=visible(self._provider.name))}
+            provider = {"href": href, "text": f"Sign in with {visible(self._provider.name)}"}
         text = _page().render(
-            language=words.code,
             base=_base(request),
             title=visible(self._title),
-            heading=words(heading),
+            heading=heading,
             problem=safe_text(problem),
             lines=lines,
             form=form,
@@ -323,18 +331,40 @@ def local_path(path: str) -> str:
     return path if is_plain and is_here else ""
 
 
-def _words(request: Request) -> Language:
-    """The language of the reader."""
-    return language_for(request.cookies.get(languages.COOKIE, ""), request.headers.get("accept-language", ""))
-
-
 def _base(connection: HTTPConnection) -> str:
     """Where the application is mounted."""
     return str(connection.scope.get("root_path", "")).rstrip("/")
 
 
 def _browser(request: Request) -> str:
-    return visible(request.headers.get("user-agent", ""))[:LONGEST_BROWSER]
+    return browser_name(visible(request.headers.get("user-agent", "")[:_MOST_READ]))[:LONGEST_BROWSER]
+
+
+_PROGRAMS = ("Edg", "EdgA", "EdgiOS", "OPR", "Firefox", "FxiOS", "CriOS", "Chrome", "HeadlessChrome", "Version")
+"""What browsers call themselves, in the order that tells them apart: most call themselves several names."""
+_NAMES = {
+    **dict.fromkeys(("Edg", "EdgA", "EdgiOS"), "Edge"),
+    **dict.fromkeys(("CriOS", "HeadlessChrome"), "Chrome"),
+    "OPR": "Opera",
+    "FxiOS": "Firefox",
+    "Version": "Safari",
+}
+_SYSTEMS = {
+    **{name: name for name in ("iPhone", "iPad", "Android", "Windows")},
+    "CrOS": "ChromeOS",
+    "Mac OS X": "macOS",
+    "Linux": "Linux",
+}
+
+
+def browser_name(agent: str) -> str:
+    """Return a browser as people know it, `Firefox 140 on Linux`, or what it says of itself if that is not known."""
+    found = (re.search(rf"\b{one}/(\d+)", agent) for one in _PROGRAMS)
+    program = next(((one, match[1]) for one, match in zip(_PROGRAMS, found, strict=True) if match is not None), None)
+    system = next((name for mark, name in _SYSTEMS.items() if mark in agent), "")
+    if program is None or not system or (program[0] == "Version" and "Safari/" not in agent):
+        return agent
+    return f"{_NAMES.get(program[0], program[0])} {program[1]} on {system}"
 
 
 @lru_cache(maxsize=1)
@@ -354,12 +384,12 @@ async def _form(request: Request) -> dict[str, str]:
     async for part in request.stream():
         size += len(part)
         if size > LONGEST_FORM:
-            raise SignInRefused("sign_in.long", 413)
+            raise SignInRefused("That is too long.", 413)
         parts.append(part)
     if kind != "application/x-www-form-urlencoded":
         return {}
     try:
         found = parse_qs(b"".join(parts).decode("ascii"), strict_parsing=True, max_num_fields=20, errors="strict")
     except ValueError as error:
-        raise SignInRefused("sign_in.no_form", 400) from error
+        raise SignInRefused("That is not a valid form.", 400) from error
     return {name: values[0] for name, values in found.items()}

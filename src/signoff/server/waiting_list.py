@@ -42,6 +42,8 @@ class ListRow:
     opened_at: datetime
     deadline: datetime | None
     escalated: bool
+    is_short: bool
+    """Whether too few people may approve it."""
     is_unknown: bool
     questions: int
     """The number of unanswered questions."""
@@ -94,7 +96,7 @@ async def waiting_list(broker: Broker, view: View) -> WaitingList:
     """Return the oldest waiting requests, as `signoff inbox` lists them."""
 
     def work(tx: Transaction) -> WaitingList:
-        page = page_of(tx, broker.clock.now(), view)
+        page = page_of(tx, broker.clock.now(), view, broker.people.shortage)
         return _listed(tx, page.items, last=page.last)
 
     await broker.sweep()
@@ -107,7 +109,7 @@ async def waiting_rows(broker: Broker, ids: Sequence[str], view: View) -> Waitin
     def work(tx: Transaction) -> WaitingList:
         items = [item for one in ids if (item := _still_open(tx, one)) is not None]
         items.sort(key=lambda one: (one.opened_at, one.id))
-        rows, chosen = rows_of(tx, broker.clock.now(), view, items)
+        rows, chosen = rows_of(tx, broker.clock.now(), view, items, broker.people.shortage)
         return _listed(tx, rows, others=frozenset(one.id for one in rows) - chosen)
 
     await broker.sweep()
@@ -163,6 +165,7 @@ def _row(item: Item, *, is_other: bool) -> ListRow:
         opened_at=item.opened_at,
         deadline=item.deadline,
         escalated=item.escalated,
+        is_short=item.is_short,
         is_unknown=item.state is State.UNKNOWN,
         questions=item.questions,
         is_damaged=bool(item.damaged),

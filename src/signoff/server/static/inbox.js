@@ -2,7 +2,52 @@
 // Everything it shows comes from the server as HTML that is made there, or goes in as text.
 
 const base = document.documentElement.dataset.base;
-const texts = JSON.parse(document.body.dataset.texts);
+const texts = {
+  new_one: "1 new",
+  new_other: "{n} new",
+  approved: "Approved.",
+  denied: "Denied.",
+  counted: "Your approval is counted. It takes more than one.",
+  settled: "Settled in the meantime",
+  gone: "settled",
+  failed: "Not done:",
+  offline: "The server does not respond. Nothing was sent twice; try again.",
+  locked: "Locked:",
+  unlocked: "Everything was read. You can approve now.",
+  hold_on: "Hold it down for a second: this cannot be undone.",
+  too_soon: "The card has only just appeared. Press again.",
+  asked: "Asked back. The request stays open.",
+  noted: "Noted.",
+  answered: "The answer was sent.",
+  claimed: "It is yours.",
+  released: "Given back.",
+  handed: "Handed over.",
+  selected_one: "1 selected:",
+  selected_other: "{n} selected:",
+  watching: "also looking:",
+  reconnected: "Connected again.",
+  no_offers: "The answer to this request cannot be remembered.",
+  no_drafts: "No rule can be made from this call.",
+  write_rule: "Write this rule",
+  written: "Written.",
+  over: "overdue",
+  unchanged: "The arguments are unchanged: approve the call as it is.",
+  not_json: "This is not valid JSON:",
+  why_halt: "Why do you halt everything?",
+  why_cancel: "Why do you cancel the run?",
+  resumed: "The run will resume shortly.",
+  happened: "Noted: it happened.",
+  edited: "Approved with your arguments.",
+  enter: "Enter never approves. Press a, or the space bar.",
+  arrived_one: "1 new request waits",
+  arrived_other: "{n} new requests wait",
+  changed: "Not sent: the request has changed. Read it again.",
+  editing: "The form is open: send it or close it first.",
+  did_not: "Noted: it did not happen.",
+  nothing_picked: "Nothing is selected. Press x on a request first.",
+  only_json: "The form cannot show this, so it stays JSON.",
+  unread: "Unfold the long parts first: you cannot approve what you have not read.",
+};
 const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
 const $ = (what, within = document) => within.querySelector(what);
 const $$ = (what, within = document) => [...within.querySelectorAll(what)];
@@ -639,6 +684,7 @@ function markGone(id, word = texts.gone) {
   if (!row) return;
   row.closest(".item").classList.add("is-gone");
   $(".gone-word", row).textContent = word || texts.gone;
+  if (cardId() === id && card().dataset.title) $(".row-title bdi", row).textContent = card().dataset.title; // what ran may be another call
   picked.delete(id);
   const box = $("[data-pick]", row.closest(".item"));
   box.checked = false;
@@ -674,6 +720,7 @@ async function refreshRows(about) {
     const row = rowOf(id);
     if (!row) { if (!("other" in item.dataset)) fresh.set(id, { item, group }); else fresh.delete(id); continue; }
     morph($(".row-facts", row), $(".row-facts", item));
+    morph($(".row-title", row), $(".row-title", item));
     if (gone.delete(id)) { // it waits again: nobody knows how its call ended
       row.closest(".item").classList.remove("is-gone");
       $("[data-pick]", row.closest(".item")).disabled = false;
@@ -1117,6 +1164,8 @@ const STEPS = new Set(["j", "k", "ArrowDown", "ArrowUp"]);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     if ($("dialog[open]")) return; // the browser closes it
+    if (event.isComposing) return; // it ends what an input method began
+    if (event.target.closest?.('[data-form="edit"]')) { ACTIONS["close-edit"](); return; } // what was typed is kept
     if (isTyping(event.target)) { event.target.blur(); (currentRow() ?? $("#card-title"))?.focus({ preventScroll: true }); return; }
     if ($('[data-form="edit"]:not([hidden])')) { ACTIONS["close-edit"](); return; }
     if (listPlace()) toList(location.pathname !== `${base}/`);
