@@ -7,6 +7,8 @@ was for, so that a log can say why a server stood still.
 
 from __future__ import annotations
 
+import gc
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -34,6 +36,21 @@ class SlowWork(NamedTuple):
     seconds: float
 
 
+TURN = 0.0005
+"""Seconds after which a thread lets another one run that waits: a short request takes many turns."""
+
+
+def share_the_process() -> None:
+    """Prepare a process that serves many clients, once it has loaded what it needs. It must have no other purpose.
+
+    What is loaded by then is left out when garbage is looked for: that would hold up everybody for as long as a large
+    message does, whenever one leaves many objects behind.
+    """
+    sys.setswitchinterval(TURN)
+    gc.collect()
+    gc.freeze()
+
+
 _slow: deque[SlowWork] = deque(maxlen=16)
 
 
@@ -51,7 +68,11 @@ async def in_thread(what: str, work: Callable[[], T], *, about: object = None) -
 
     within = copy_context()
     thread = _thread(is_large(about, VERY_LARGE))
-    return await asyncio.get_running_loop().run_in_executor(thread, lambda: within.run(_timed, what, work))
+    try:
+        done = asyncio.get_running_loop().run_in_executor(thread, lambda: within.run(_timed, what, work))
+    except NotImplementedError:  # a loop without threads, as in a workflow of Temporal
+        return _timed(what, work)
+    return await done
 
 
 def slowest(since: float) -> SlowWork | None:

@@ -479,3 +479,11 @@ def test_what_the_reason_says_is_not_said_again_as_an_error() -> None:
     )
     request = ApprovalRequest(tool_call_id="c", tool_name="shell", args={}, verdict=verdict)
     assert card_for(request).errors == (other,)
+
+
+def test_several_rules_in_doubt_for_one_cause_say_it_once() -> None:
+    cause = "`python` runs code of another language"
+    errors = (f"norm: {cause}", "the argument x cannot be read", f"shell/rule-2: {cause}")
+    verdict = Verdict(effect=Effect.ASK, reason="a push is seen by others", errors=errors)
+    request = ApprovalRequest(tool_call_id="c", tool_name="shell", args={}, verdict=verdict)
+    assert card_for(request).errors == (f"norm, shell/rule-2: {cause}", "the argument x cannot be read")

@@ -259,14 +259,6 @@ def test_a_request_and_its_call_are_written_once() -> None:
     assert back.call is not None and back.args is back.call.args
 
 
-def test_owners_are_read_as_0_1_wrote_them() -> None:
-    request = ApprovalRequest(id="r", tool_call_id="c", tool_name="pay", owners=("ana", "Bén"))
-    data = json.loads(codec.dump_question(request))
-    assert data.pop("owners") == ["ana", "Bén"]
-    back = codec.load_question(json.dumps({**data, "owner": "ana\nBén"}), changing(request))
-    assert back == request and back.__dict__.keys() == request.__dict__.keys()
-
-
 def test_dependencies_stay_behind() -> None:
     call = Call(tool="deploy", deps=object())
     request = ApprovalRequest(id="r", tool_call_id="", tool_name="deploy", call=call)

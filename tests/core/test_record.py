@@ -434,13 +434,16 @@ def test_a_changed_first_line(change: tuple[bytes, bytes]) -> None:
         ({"tool": "look", "args": {}}, "", "look"),
         ({"to": "ben", "by": "ana"}, "ana", "to ben"),
         ({"to": "", "by": "ana"}, "ana", "to nobody"),
-        ({"happened": False, "by": "ana"}, "ana", "it did not happen"),
+        ({"happened": False, "by": "ana"}, "ana", "says that it did not happen"),
+        ({"process": "37pj373neq"}, "", "by process 37pj373neq"),
+        ({"process": "vm/2c98c095/4026531836/547/1307925"}, "", "by process 547 on vm"),
         (
             {"absent": "ana", "deputy": "ben", "until": "Monday", "by": "eve"},
             "eve",
             "ben stands in for ana until Monday",
         ),
         ({"agent": "a:b", "requester": "ana"}, "ana", "a:b"),
+        ({"agent": "", "name": "shop", "requester": ""}, "", "shop"),
         ({"text": "refunds up to 200", "by": "ana"}, "ana", "refunds up to 200"),
         (
             {"tool": "pay", "args": {"a": 10**20 + 1, "b": "10n, \\"}},

@@ -196,9 +196,10 @@ def test_a_credential_of_signoff_is_masked_everywhere(own: str) -> None:
         grant = replace(grant_for(request, request.call or Call(tool=own), decision, "x"), pattern=pattern)
         told = grant_line(grant)
         assert own not in told and "⟦masked 1: signoff credential⟧" in told and "U+27" not in told
+    shown = request.changed_to(title=safe_summary(request), deadline=NOON)
     for event in (
         Journal().passed("allowed", Call(tool=own, args=args), None, NOON, text=own),
-        Journal().asked(request.changed_to(title=safe_summary(request), deadline=NOON), NOON),
+        Journal().asked(shown, NOON, Journal().call_of(shown)),
     ):
         assert own not in str(event.body)
 

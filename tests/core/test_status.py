@@ -120,7 +120,7 @@ def after(requirement: Requirement, *events: Event) -> ApprovalRequest:
         (
             ANYONE,
             (*APPROVED, Claimed("7"), Lost()),
-            "outcome unknown: it was started, and its process died or stopped responding",
+            "outcome unknown: its process died or stopped responding",
             "outcome unknown",
             CALLED,
         ),

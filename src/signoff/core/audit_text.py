@@ -44,6 +44,12 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
     return EventText(who, what, _texts(said.get("rules")), _text(said.get("preview")) if entry.kind == "ran" else "")
 
 
+def process_text(name: str) -> str:
+    """A process for people, by the name that it has in the log: one that is named after its machine by its number."""
+    machine, *_, number, _ = name.split("/") if name.count("/") > 1 else ("", "", "")
+    return f"process {number} on {machine}" if number else f"process {name}"
+
+
 def title_of(entry: Entry) -> str:
     """The title of the request that an event is about; empty if it has none."""
     body = event_body(entry.body)
@@ -64,7 +70,7 @@ def _plainly(text: str) -> str:
     return _INTEGER.sub(lambda found: found[1] or found[0], text)
 
 
-_SUBJECTS = ("title", "text", "agent", "process")
+_SUBJECTS = ("title", "text", "agent", "name")
 _REASONS = ("why", "note", "reason", "error", "preview", "detail")
 _SAID = {"note": "says", "question": "asks back", "answer": "answers"}
 _STARTS = ("run started", "run resumed")
@@ -78,6 +84,8 @@ def _head(said: Mapping[str, Any], zone: Zone) -> str:
     for name in _SUBJECTS:
         if text := _text(said.get(name)):
             return f"{' > '.join(workers)}: {text}" if workers else text
+    if process := _text(said.get("process")):
+        return f"by {process_text(process)}"
     if tool := _text(said.get("tool")):
         args, chain = said.get("args"), " > ".join((*workers, tool))
         return f"{chain} {json.dumps(args, ensure_ascii=False)}" if args else chain
@@ -102,7 +110,10 @@ def _key(said: Mapping[str, Any]) -> str:
 
 def _answer(said: Mapping[str, Any], zone: Zone) -> Iterator[str]:
     """What was answered about something that an earlier event names."""
-    for name, yes, no in (("approved", "approves", "denies"), ("happened", "it happened", "it did not happen")):
+    for name, yes, no in (
+        ("approved", "approves", "denies"),
+        ("happened", "says that it happened", "says that it did not happen"),
+    ):
         if isinstance(said.get(name), bool):
             yield yes if said[name] else no
     if "edited_args" in said:

@@ -468,10 +468,14 @@ def origin_of(request: ApprovalRequest) -> tuple[str, str]:
 
 
 def _errors(verdict: Verdict) -> Iterator[str]:
-    """What policy could not evaluate, as far as the reason does not say it already."""
+    """What policy could not evaluate, as far as the reason does not say it already: each cause once, with its rules."""
+    rules: dict[str, list[str]] = {}
     for error in verdict.errors:
-        if not verdict.reason.endswith(error.partition(": ")[2] or error):
-            yield error
+        rule, _, why = error.partition(": ")
+        if not verdict.reason.endswith(why or error):
+            rules.setdefault(why or error, []).extend([rule] if why else [])
+    for why, of in rules.items():
+        yield f"{', '.join(of)}: {why}" if of else why
 
 
 def _past(call: PastCall) -> str:

@@ -340,7 +340,7 @@ _AAP_REQUEST = StoredShape(AapRequest, "aap_requests")
 _AAP_INSTANCE = StoredShape(AapInstance, "aap_instances")
 _PIN = StoredShape(ToolPin, "settings")
 _CALL = StoredShape(Call, leave="deps", veils="args")
-_SHOWN = {"comments": (), "shortage": ""}
+_SHOWN = {"comments": (), "shortage": "", "refused": ""}
 """Fields that are filled when a request is loaded to be shown."""
 _QUESTION = StoredShape(ApprovalRequest, leave=" ".join((*CHANGING, "call", *_SHOWN)), veils="args")
 
@@ -383,9 +383,6 @@ def _question(data: Any, changing: Mapping[str, Any]) -> ApprovalRequest:
         raise wrong_type(data, dict)
     data = cast("Data", data)
     same = data.pop("same", False)
-    if "owner" in data:  # the format of 0.1
-        owner = data.pop("owner")
-        data["owners"] = owner.split("\n") if type(owner) is str else owner
     call: Call | None = None
     if "call" in data:
         call = _call(data.pop("call"))
@@ -417,17 +414,6 @@ def _call(written: Any) -> Call:
     return Call.made(made)
 
 
-def load_pin(text: str) -> ToolPin:
-    """Load a pin. In the format of earlier versions, what a definition does not have is null."""
-    data = read_stored(text)
-    if type(data) is dict and type(whole := cast("Data", data).get("definition")) is dict:
-        data["definition"] = {name: item for name, item in cast("Data", whole).items() if item is not None}
-    try:
-        return _PIN.load(data)
-    except StoreDamaged as wrong:
-        raise wrong.within(table="settings") from wrong
-
-
 def load_votes(text: str) -> tuple[Vote, ...]:
     """Load votes from a JSON array."""
     try:
@@ -447,6 +433,6 @@ dump_process, load_process = _PROCESS.to_text, _PROCESS.from_text
 dump_delegation, load_delegation = _DELEGATION.to_text, _DELEGATION.from_text
 dump_access_key, load_access_key = _ACCESS_KEY.to_text, _ACCESS_KEY.from_text
 dump_comment, load_comment = _COMMENT.to_text, _COMMENT.from_text
-dump_pin = _PIN.to_text
+dump_pin, load_pin = _PIN.to_text, _PIN.from_text
 dump_aap_request, load_aap_request = _AAP_REQUEST.to_text, _AAP_REQUEST.from_text
 dump_aap_instance, load_aap_instance = _AAP_INSTANCE.to_text, _AAP_INSTANCE.from_text

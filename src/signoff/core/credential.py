@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from signoff.core.pieces import PIECE, matches, parts
+
 
 @dataclass(frozen=True, slots=True)
 class Credential:
@@ -100,16 +102,17 @@ def may_hide_own(text: str) -> bool:
 
     JSON, URLs, HTML and shells spell it as it is, unless they are told to spell every character.
     """
-    return _MAY_HIDE.search(text) is not None
+    over = _LONGEST_HIDING
+    return any(_MAY_HIDE.search(text, at, at + PIECE + over) is not None for at in range(0, len(text), PIECE))
 
 
 def credentials_in(text: str) -> Iterator[Credential]:
     """Find every credential of a well-known shape in `text`. Some may overlap."""
     # In megabytes of text, searching for a word takes a hundredth of the time of trying a pattern at every position.
-    for word in _LONG_WORD.finditer(text):
+    for word in matches(_LONG_WORD, text, _NO_WORD):
         for match in _TOKEN.finditer(text, *word.span()):
             yield Credential(*match.span(), _TOKENS[(match.lastindex or 1) - 1][0])
-    lower = text.lower()
+    lower = text.lower() if text.isascii() else "".join(part.lower() for part in parts(text))
     if len(lower) != len(text):  # a few capital letters are two small ones
         lower = "".join(small if len(small := char.lower()) == 1 else char for char in text)
     for kind, word, before, shape in _IN_CONTEXT:
@@ -183,9 +186,11 @@ OWN_PACKED = tuple(sorted({form for mark in _MARKS for form in inside_base64(mar
 """One stands in a text with such a credential in any spelling, unless a letter of it is escaped."""
 _HEX = r"(?:2[dD]|3\d|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])"
 """A letter, a digit, `-` or `_`."""
+_LONGEST_HIDING = max(*map(len, OWN_PACKED), len("\\u0041"))
 _MAY_HIDE = re.compile("|".join(OWN_PACKED) + rf"|%{_HEX}|\\(?:u00|x){_HEX}|\\1[0-7]{{2}}|\\[_-]|&#")
 # No token is shorter than this or has other characters: most words are skipped without trying each pattern.
 _LONG_WORD = re.compile(r"(?<![A-Za-z0-9_.:=-])[A-Za-z0-9_.:=-]{15,}")
+_NO_WORD = re.compile(r"[^A-Za-z0-9_.:=-]")
 _TOKEN = re.compile(
     r"(?:(?<![A-Za-z0-9_-])|(?<=%[0-9A-F]{2}))(?=[\w.:=-]{15})(?:"
     + "|".join(f"({shape})" for _, shape in _TOKENS)

@@ -13,9 +13,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from string import ascii_letters, digits
 
 from signoff.core.credential import OWN_CLUE, OWN_PACKED, inside_base64
-from signoff.core.unescaped import DEPTH, LOOSE, RUN, STANDARD, Unescaped, unescaped
+from signoff.core.pieces import PIECE
+from signoff.core.unescaped import DEPTH, LOOSE, SHORTEST_RUN, Unescaped, runs_in, unescaped
 
 LONGEST_OWN = 100
 """Characters of the longest credential that signoff issues itself."""
@@ -161,8 +163,7 @@ def _is_legible(raw: str, at: int) -> bool:
 
 def _unpacked(text: str) -> Iterator[tuple[str, Callable[[int], int]]]:
     """Yield what the base64 in a text says, each byte as a character, and what tells where in the text one stands."""
-    words = " ".join(word for word in text.split() if len(word) >= 8)
-    joined = "".join(RUN.findall(words)).translate(STANDARD)
+    joined = b"".join(_long_words(text.encode("latin-1", "replace").translate(_STANDARD)))
     if not joined:
         return
     runs: list[tuple[int, int]] = []
@@ -170,7 +171,7 @@ def _unpacked(text: str) -> Iterator[tuple[str, Callable[[int], int]]]:
 
     def place(phase: int, at: int) -> int:
         if not runs:  # few are asked for
-            runs.extend(match.span() for match in RUN.finditer(text))
+            runs.extend(match.span() for match in runs_in(text))
             begins.extend(accumulate((end - start for start, end in runs), initial=0))
         first = phase + at * 4 // 3
         run = bisect_right(begins, first, hi=len(runs)) - 1
@@ -178,8 +179,21 @@ def _unpacked(text: str) -> Iterator[tuple[str, Callable[[int], int]]]:
 
     for phase in range(4):
         part = joined[phase : len(joined) - ((len(joined) - phase) % 4 == 1)]
-        raw = a2b_base64(part + "=" * (-len(part) % 4)).decode("latin-1")
+        raw = a2b_base64(part + b"=" * (-len(part) % 4)).decode("latin-1")
         yield raw, lambda at, phase=phase: place(phase, at)
+
+
+_ALPHABET = f"{ascii_letters}{digits}+/".encode()
+_STANDARD = bytes({0x2D: 0x2B, 0x5F: 0x2F}.get(byte, byte if byte in _ALPHABET else 0x20) for byte in range(256))
+"""The usual alphabet of base64. Anything else becomes a blank."""
+
+
+def _long_words(text: bytes) -> Iterator[bytes]:
+    start = 0
+    while start < len(text):
+        end = text.find(b" ", start + PIECE) + 1 or len(text)
+        yield from (word for word in text[start:end].split() if len(word) >= SHORTEST_RUN)
+        start = end
 
 
 def _cut(text: str, clues: Clues, reach: _Reach) -> list[tuple[int, int]]:
@@ -191,7 +205,7 @@ def _cut(text: str, clues: Clues, reach: _Reach) -> list[tuple[int, int]]:
 
 
 def _dots(text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in _DOTS.finditer(text))
+    return (match.span() for match in _DOTS.finditer(text)) if "…" in text or "..." in text else iter(())
 
 
 def _has_end(part: str, clues: Clues) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from signoff.core.people import person_key
-from signoff.core.quorum import approvers, needs_text
+from signoff.core.quorum import approvers, needs_text, who
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import StoreDamaged
 
@@ -37,6 +37,8 @@ def needs_of(request: ApprovalRequest, viewer: str = "") -> str:
     if request.escalated:
         text += f"; escalated, as {request.silence}"
     short = f"; {request.shortage}" if request.shortage and request.state is State.PENDING else ""
+    if request.refused and request.state is State.PENDING:  # what it needs is said already
+        short += f"; you may not approve it: {request.refused.removesuffix(f', and this needs {who(requirement)}')}"
     if not request.votes:
         return text + short
     # Only those who approved what is shown: somebody may have approved other arguments.
@@ -107,6 +109,8 @@ class Item:
     """The session of an agent in another program, and its directory, in short; safe to show."""
     needs: str = ""
     """Who must approve and who has, in words; safe to show. Empty if anyone may answer."""
+    is_short: bool = False
+    """Whether too few people may approve it."""
     then: str = ""
     """What happens at the deadline, in words; safe to show. Empty without one."""
     questions: int = 0

@@ -1,13 +1,21 @@
-"""Timestamps and durations as people read them. The caller chooses the time zone."""
+"""Timestamps and durations as people read and write them. The caller chooses the time zone."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from signoff.errors import SignoffError
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_UNITS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+UNIT = rf"\s*(?:{'|'.join(sorted(_UNITS, key=len, reverse=True))})"
+"""What follows the number, as a regular expression."""
+LONGEST = timedelta(days=3660)
+"""Ten years: nobody waits longer, and dates do not reach much farther."""
+_TOO_LONG = 2 * LONGEST
+_DURATION = re.compile(rf"([0-9]{{1,12}})({UNIT})", re.ASCII)
 
 Zone = Callable[[datetime], datetime]
 """Converts a moment to a time zone. `datetime.astimezone` uses the zone of this machine."""
@@ -57,3 +65,12 @@ def error_text(error: SignoffError, zone: Zone) -> str:
     text = str(error)
     moment = error.moment
     return text if moment is None else text.replace(moment_text(moment), moment_text(moment, zone))
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """Parse a whole number with its unit, as `30s`, `15m`, `2h`, `1d`, `2w`; None if it is something else."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        return None
+    unit = timedelta(**{_UNITS[found[2].strip()]: 1})
+    return min(int(found[1]), _TOO_LONG // unit) * unit

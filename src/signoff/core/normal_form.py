@@ -7,6 +7,8 @@ import unicodedata
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from signoff.core.pieces import characters, pieces
+
 NormalForm: TypeAlias = Literal["NFC", "NFD", "NFKC"]
 
 MOST_MARKS = 64
@@ -19,9 +21,19 @@ def normal_form(form: NormalForm, text: str, *, kept: str = "") -> str:
     Never call `unicodedata.normalize` on what others wrote: a megabyte of marks would hold up the whole process for
     minutes, whatever thread it is in.
     """
+    if text.isascii():
+        return text
+    return "".join(_formed(form, text[start:end], kept) for start, end in pieces(text, _SEAM))
+
+
+_SEAM = re.compile(r"[\0-\x7f](?=[\0-\x7f])")
+"""No form joins two characters of ASCII."""
+
+
+def _formed(form: NormalForm, text: str, kept: str) -> str:
     if text.isascii() or unicodedata.is_normalized(form, text):
         return text
-    marks = "".join(char for char in set(text) if _is_mark(form, char))
+    marks = "".join(char for char in characters(text) if _is_mark(form, char))
     stays = [f"[{re.escape(kept)}]"] if kept else []
     stays += [f"(?:^|[^{re.escape(marks)}])[{re.escape(marks)}]{{{MOST_MARKS + 1},}}"] if marks else []
     if not stays:

@@ -116,7 +116,7 @@ def how_long(terms: Terms, now: datetime) -> str:
     """How long an answer is remembered, in one to three words."""
     if terms.until is not None:
         return "today" if terms.until - now <= timedelta(days=1) else "today and tomorrow"
-    return "session" if terms.scope is Scope.SESSION else "always"
+    return "session" if terms.scope is Scope.SESSION else "for good"
 
 
 def _end_of_day(now: datetime) -> datetime:

@@ -6,16 +6,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
+from string import ascii_lowercase, ascii_uppercase
 
 from signoff.core.normal_form import normal_form
 from signoff.errors import WrongUse
-from signoff.lazy_names import lazy_names
 
 
 @lru_cache(maxsize=1024)
 def person_key(name: str) -> str:
     """A key that is the same for every spelling of a name: `Ana`, `ana ` and another Unicode form are one person."""
     return normal_form("NFKC", name).strip().casefold()
+
+
+def account_key(name: str) -> str:
+    """A key that is the same for the spellings of a name or address that every login takes for one account.
+
+    Lowercases ASCII letters only. `person_key` joins more, so that nobody votes twice; nobody gets rights by it.
+    """
+    return name.translate(_LOWER)
+
+
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
 
 class ActorKind(StrEnum):
@@ -101,10 +112,3 @@ class Delegation:
     def is_between(self, absent: str, deputy: str) -> bool:
         """Whether it is between these two people, however their names are spelled."""
         return person_key(self.absent) == person_key(absent) and person_key(self.deputy) == person_key(deputy)
-
-
-_find = lazy_names(__name__, {}, {"Answerer": ("core.people:Actor", "signoff.Actor")})
-
-
-def __getattr__(name: str) -> object:
-    return _find(name)

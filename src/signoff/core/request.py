@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from signoff.core.call import Call
 from signoff.core.canonical import digest
@@ -144,6 +144,8 @@ class ApprovalRequest:
     """Comments in order, if the request was loaded to be shown. A store keeps them separately."""
     shortage: str = ""
     """Why too few people may approve it now, if it was loaded to be shown; empty if there are enough. Not stored."""
+    refused: str = ""
+    """Why an approval of the person it was loaded to be shown to would not count; empty if it would. Not stored."""
     version: int = 0
     """Counts changes, for optimistic locking: a store updates a request only if the version is unchanged."""
 
@@ -254,6 +256,8 @@ class ApprovalRequest:
         return "" if edited or self.call is None else digest_of_leads(self.call.resolved)
 
 
+WithEdit: TypeAlias = Callable[[Mapping[str, Any]], ApprovalRequest | None]
+"""Returns a request as it would be asked with edited arguments; None if that is not known. It may block."""
 _DEFAULTS = {one.name: one.default for one in fields(ApprovalRequest) if one.default is not MISSING}
 
 

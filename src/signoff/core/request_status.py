@@ -41,9 +41,7 @@ STATUS_WORDS = {
     State.CLAIMED: StatusWords("approved and started, without an outcome yet", "runs"),
     State.SUCCEEDED: StatusWords("it ran", "ran"),
     State.FAILED: StatusWords("it ran and failed", "ran and failed"),
-    State.UNKNOWN: StatusWords(
-        "outcome unknown: it was started, and its process died or stopped responding", "outcome unknown"
-    ),
+    State.UNKNOWN: StatusWords("outcome unknown: its process died or stopped responding", "outcome unknown"),
 }
 _HANDED_OVER = "approved, and handed to the program that asked"
 

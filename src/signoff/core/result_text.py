@@ -6,6 +6,8 @@ import re
 
 EXIT_LINE = "[exit code {}]"
 """How the shell toolset ends a result whose command failed."""
+EDITED = "A person changed the arguments of this call before approving it. It ran with "
+"""How the notice for the model begins that is put before the result of an edited call."""
 STOPPED_LINE = "[stopped: {}]"
 _EXIT = re.compile(r"(?:\A|\n)\[(exit code (-?\d+)|stopped: [^\n\]]*)\]\s*\Z")
 _LAST = 300
@@ -31,6 +33,11 @@ def in_short(result: str) -> str:
     if ended:
         return f"{ended}: {lines[-1]}" if lines else ended
     return f"{lines[0]} …" if len(lines) > 1 else "".join(lines)
+
+
+def without_notice(result: str) -> str:
+    """Return a result without the notice for the model that a person changed the arguments."""
+    return result.partition("\n")[2] if result.startswith(f"[{EDITED}") else result
 
 
 def without_exit(result: str) -> str:

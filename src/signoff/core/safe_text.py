@@ -12,7 +12,7 @@ from signoff.core.moment import Zone, in_utc
 from signoff.core.redact import Redactor, read_ahead, redact, visible_around, without_half_a_mask
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import ArgCondition, Scope
-from signoff.core.visible_text import CLOSE, OPEN, visible
+from signoff.core.visible_text import CLOSE, OPEN, has_hidden, visible
 
 
 def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) -> str:
@@ -37,6 +37,19 @@ def safe_beginning(text: str, *, longest: int, secrets: Iterable[str] = (), line
     return f"{without_half_a_mask(safe[:longest], redactor.stem)}… ({len(text):,} characters)"
 
 
+def in_one_line(text: str) -> str:
+    """Return an error with the hints below it, which are indented, on one line. Not safe to show yet."""
+    return _HINT.sub(lambda found: f"{found[1] or ';'} ", text)
+
+
+_HINT = re.compile(r"([.:;?!]?)\n {2,}")
+
+
+def error_line(error: BaseException, *, secrets: Iterable[str] = ()) -> str:
+    """Return an error with the hints below it on one line, safe to show."""
+    return safe_text(in_one_line(str(error)), secrets=secrets)
+
+
 def kept_text(text: str, *, lines: bool = False) -> str:
     """Show a stored text that was made safe before: keep its markers and masks, escape anything hidden besides."""
     shown = visible(text, lines=lines)
@@ -46,8 +59,8 @@ def kept_text(text: str, *, lines: bool = False) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a stored text that was made safe before; escape it if it contains unprintable characters nevertheless."""
-    return text if text.isprintable() else kept_text(text)
+    """Return a stored text that was made safe before; escape it if it contains hidden characters nevertheless."""
+    return kept_text(text) if has_hidden(text) else text
 
 
 def redacted_text(text: str, *, lines: bool = False) -> str:
@@ -70,8 +83,7 @@ def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = i
 
 def grant_line(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
     """Describe a grant on one line that can be printed anywhere."""
-    text = safe_grant_text(grant, secrets=secrets, zone=zone)
-    return text if text.isprintable() else kept_text(text)
+    return printable(safe_grant_text(grant, secrets=secrets, zone=zone))
 
 
 def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone = in_utc) -> str:

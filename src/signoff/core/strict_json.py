@@ -35,7 +35,7 @@ def read_object(
 ) -> dict[str, Any]:
     """Parse an object. Raises `ValueError` with the reason.
 
-    With `exact`, a number with more digits than a float keeps is an error too. For `bounded` see `read_json`.
+    With `exact`, a decimal number that no float keeps is an error too. For `bounded` see `read_json`.
     """
     if len(text) > most:
         raise ValueError(f"{what} is larger than {most} bytes")
@@ -139,5 +139,5 @@ def _exactly(text: str) -> float:
     except InvalidOperation:  # an exponent out of range of Decimal
         is_kept = False
     if not is_kept:
-        raise ValueError(f"the number {text[:_LONGEST_SHOWN]} has more digits than can be kept; send it as a text")
+        raise ValueError(f"the number {text[:_LONGEST_SHOWN]} cannot be kept exactly; send it as a text")
     return value

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from signoff.core.credential import inside_base64
+from signoff.core.pieces import matches
 
 DEPTH = 2
 """How many spellings are undone, one after the other: JSON in a URL, base64 of JSON."""
@@ -108,7 +109,9 @@ def _read(above: Unescaped, is_promising: Callable[[str], bool], is_part: bool) 
                     yield _without(one, spelling, opened)
     elif above.packed:
         return
-    yield from _unpacked(one, () if above.packed or above.above is None else _runs(above.above.text))
+    yield from _unpacked(
+        one, () if above.packed or above.above is None else (run[0] for run in runs_in(above.above.text))
+    )
 
 
 # --- escapes and quotes ---
@@ -265,13 +268,16 @@ _SPELLINGS = (
 
 # --- base64 ---
 
-RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}")
+SHORTEST_RUN = 8
+_RUN = re.compile(rf"[A-Za-z0-9+/_-]{{{SHORTEST_RUN},}}")
+_NO_RUN = re.compile(r"[^A-Za-z0-9+/_-]")
 STANDARD = str.maketrans("-_", "+/")
 _LEGIBLE = re.compile("[^\0-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff]{5,}")
 
 
-def _runs(text: str) -> Sequence[str]:
-    return RUN.findall(text)
+def runs_in(text: str) -> Iterator[re.Match[str]]:
+    """The words of a text that may be base64."""
+    return matches(_RUN, text, _NO_RUN)
 
 
 def _unpacked(above: Unescaped, known: Iterable[str] = ()) -> Iterator[Unescaped]:
@@ -279,7 +285,7 @@ def _unpacked(above: Unescaped, known: Iterable[str] = ()) -> Iterator[Unescaped
 
     Words that are `known`, because the text above has them too, are left out where none beside them is new.
     """
-    runs = list(RUN.finditer(above.text))
+    runs = list(runs_in(above.text))
     if old := frozenset(known):
         new = [False, *(run[0] not in old for run in runs), False]
         runs = [run for at, run in enumerate(runs) if any(new[at : at + 3])]

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import groupby
 
+from signoff.core.pieces import characters, matches, pieces
+
 OPEN, CLOSE = "⟦", "⟧"
 
 _NAMES = {"\0": "NUL", "\a": "BEL", "\b": "BS", "\t": "TAB", "\n": "LF", "\r": "CR", "\x1b": "ESC", " ": "space"}
@@ -46,26 +48,22 @@ def visible(text: str, *, lines: bool = False) -> str:
     Two different texts never give the same result. Apply it only once: it would escape its own markers.
     """
     odd = _ODD_BETWEEN_LINES if lines else _ODD
-    return "".join([odd.sub(lambda found: "".join(_spell(found)), piece) for piece in _pieces(text)])
+    read = (text[start:end] for start, end in pieces(text, _SEAM))
+    return "".join([odd.sub(lambda found: "".join(_spell(found)), piece) for piece in read])
 
 
-_PIECE = 16_384
-"""Characters that are read at once: no other thread runs meanwhile."""
 _SEAM = re.compile("[!-~](?=[ -~])")
 """Before a seam and after it nothing is hidden that goes on beyond it."""
-
-
-def _pieces(text: str) -> Iterator[str]:
-    start = 0
-    while len(text) - start > _PIECE and (seam := _SEAM.search(text, start + _PIECE)) is not None:
-        yield text[start : seam.end()]
-        start = seam.end()
-    yield text[start:]
 
 
 def is_clean(text: str, *, lines: bool = False) -> bool:
     """Whether `text` contains nothing hidden, so that it is shown as it is."""
     return visible(text, lines=lines) == text
+
+
+def has_hidden(text: str) -> bool:
+    """Whether a text has characters that nobody sees or a terminal obeys; markers of `visible` do not count."""
+    return not text.isprintable() or (not text.isascii() and not _BLANK.isdisjoint(text))
 
 
 def quoted(text: str) -> str:
@@ -82,7 +80,7 @@ def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
     if text.isascii() and text.isprintable():
         return ()
     warnings: list[str] = []
-    chars = set(text) - {"\n", "\t", OPEN, CLOSE}
+    chars = characters(text) - {"\n", "\t", OPEN, CLOSE}
     if hidden := sorted(filter(_is_hidden, chars), key=_harmless):
         warnings.append("hidden characters: " + _few(hidden, _describe))
     if text.isascii():
@@ -91,16 +89,16 @@ def suspicious(text: str, *, code: bool = False) -> tuple[str, ...]:
         warnings.append("look-alike letters from different scripts: " + _few(mixed, lambda word: f"“{word}”"))
     if wide := sorted(char for char in chars if "\uff01" <= char <= "\uff5e"):
         warnings.append("full-width forms that look like plain ones: " + _few(wide, _describe))
-    if dashes := sorted(set(_DASH.findall(text))):
+    if dashes := sorted(set(_DASH.findall(text)) if chars & _DASHES else ()):
         warnings.append("a dash that is not “-”: " + _few(dashes, _describe))
-    if code and (quotes := sorted(set(_QUOTE.findall(text)))):
+    if code and (quotes := sorted(char for char in chars if _QUOTE.match(char))):
         warnings.append("quotes that are not plain quotes: " + _few(quotes, _describe))
     return tuple(visible(warning) for warning in warnings)
 
 
 def _spell(odd: re.Match[str]) -> Iterator[str]:
     """Yield the pieces that replace a run of unusual characters."""
-    if not any(_is_hidden(char) or _is_mark(char) for char in set(odd[0])) and odd[0][0] != " ":
+    if not any(_is_hidden(char) or _is_mark(char) for char in characters(odd[0])) and odd[0][0] != " ":
         yield odd[0]
         return
     base = odd.string[odd.start() - 1 : odd.start()]
@@ -153,13 +151,15 @@ def _harmless(char: str) -> tuple[int, str]:
 
 
 _WORD = re.compile(r"[^\W\d_]+")
-_DASH = re.compile(r"(?<!\S)[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]+(?=\w)")
+_NO_WORD = re.compile(r"[\W\d_]")
+_DASHES = frozenset("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d")
+_DASH = re.compile(rf"(?<!\S)[{''.join(sorted(_DASHES))}]+(?=\w)")
 _QUOTE = re.compile(r"[\u2018-\u201f\u2032-\u2037\u02bc\uff02\uff07]")
 _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
 
 
 def _words(text: str) -> Iterator[str]:
-    return (word[0] for word in _WORD.finditer(text) if not word[0].isascii())
+    return (word[0] for word in matches(_WORD, text, _NO_WORD) if not word[0].isascii())
 
 
 def _is_mixed(word: str) -> bool:
