@@ -39,6 +39,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "denied": {"policy": [{"deny": "pay"}]},
     "left": {"policy": [{"ask": "pay"}], "wait": "suspend"},
     "async approver": {"policy": [{"ask": "pay"}], "approver": yes_later},
+    "run again": {"policy": [{"ask": "pay"}], "approver": yes_later},
     "approver": {"policy": [{"ask": "pay"}], "approver": yes},
     "terminal": {"policy": [{"ask": "pay"}]},
     "store": {"policy": [{"allow": "pay"}], "store": f"sqlite:{PLACE}/approvals.db"},
@@ -84,6 +85,7 @@ async def main() -> None:
                 server.client,
                 task_queue="shop",
                 workflows=[Shop],
+                max_cached_workflows=0 if HOW == "run again" else 10,
                 workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
             ):
                 print(await server.client.execute_workflow(Shop.run, "pay", id="1", task_queue="shop"))

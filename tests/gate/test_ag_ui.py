@@ -206,6 +206,13 @@ async def test_a_call_that_the_client_rewrites_after_its_approval_is_asked_about
     assert shop.paid == [] and [one.votes for one in await shop.signoff.requests_of("t1")] == [(), ()]
 
 
+async def test_a_call_that_the_client_shows_under_the_name_of_another_tool_is_not_approved(shop: Shop) -> None:
+    await shop.sends()
+    shop.messages[-1]["toolCalls"][0]["function"]["name"] = "drop"
+    await shop.sends(yes(), by=ANA)
+    assert shop.paid == [] and all(not one.votes for one in await shop.signoff.requests_of("t1"))
+
+
 @pytest.mark.parametrize("shown", [None, "", "3", '{"amount": 3, "amount": 3}'])
 async def test_an_answer_without_the_call_that_it_is_about_is_none(shop: Shop, shown: str | None) -> None:
     await shop.sends()

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 from pydantic_ai_harness import CodeMode
+from tests import start
 
 from signoff import ApprovalMemory, Signoff
 from signoff.core.event import CallEvent, CallStep
@@ -56,9 +61,9 @@ class Coder:
         assert isinstance(part, ToolCallPart)
         text = json.dumps(part.args)
         yield {0: DeltaToolCall(name=part.tool_name, json_args=text[:2], tool_call_id=part.tool_call_id)}
-        for start in range(2, len(text), 6):
+        for begin in range(2, len(text), 6):
             await asyncio.sleep(0)
-            yield {0: DeltaToolCall(json_args=text[start : start + 6])}
+            yield {0: DeltaToolCall(json_args=text[begin : begin + 6])}
 
     async def said(self, **options: Any) -> str:
         return str((await self.agent.run("go", **options)).output)
@@ -199,3 +204,24 @@ async def test_an_agent_inside_the_code_does_not_leave_its_question_behind() -> 
 
     assert LATER in await coder.said()
     assert inner.paid == [] and await coder.signoff.pending() == []
+
+
+# --- the process dies while a call inside code is asked about ---
+
+
+@pytest.mark.parametrize("how", ["in turn", pytest.param("at once", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("answer", "second"), [("approve", "2"), ("deny", ""), ("edit", "99")])
+def test_a_run_that_died_inside_code_is_resumed_with_the_answer(
+    tmp_path: Path, how: str, answer: str, second: str
+) -> None:
+    program = [sys.executable, "-m", "tests.gate.dying_coder", str(tmp_path), how]
+    died = start.run([*program, ""], cwd=start.ROOT)
+    assert died.returncode == -signal.SIGKILL
+    said = start.run([*program, answer], cwd=start.ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    paid = (tmp_path / "paid").read_text().split()
+    if how == "at once" and answer == "deny":  # which ends the snippet, and so the calls beside it
+        assert set(paid) <= {"1", "3"} and len(paid) == len(set(paid)) and "never" in said
+        return
+    assert sorted(paid) == sorted(filter(None, ["1", second, "3"])), "each once"
+    assert f"paid {second}" in said if second else "denied: never" in said
+    assert (tmp_path / "asked").read_text().split().count("2") == 1, "the answer was found"

@@ -141,7 +141,7 @@ async def test_a_user_interface_may_take_a_whole_batch() -> None:
 
 @pytest.mark.mission("D3")
 async def test_d3_only_what_was_asked_for_is_remembered_and_always_survives(tmp_path: Any) -> None:
-    file = tmp_path / "deep" / "grants.json"
+    file = tmp_path / "deep" / "grants.db"
     memory = ApprovalMemory(file)
     await collect_approvals(deferred(PAY), ScriptedApprover(["approve"]), memory=memory)
     assert memory.grants() == ()

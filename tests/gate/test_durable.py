@@ -22,6 +22,7 @@ from signoff.core.request import State
 from signoff.core.run import RunState
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.errors import EditRefused, Halted, RunOver, RunTaken
+from signoff.gate import run_saver
 from signoff.gate.gated_calls import idempotency_key
 from signoff.gate.resume import resume_run
 from signoff.store.sqlite import SqliteStore
@@ -440,3 +441,27 @@ async def test_an_approval_that_policy_denies_by_now_comes_to_nothing_and_says_w
     settled = await later.broker.get(request.id)
     assert settled.decision is not None
     assert (settled.state, settled.decision.note) == (State.CANCELLED, "policy denies it: the till is closed")
+
+
+@pytest.mark.parametrize("rule", ["ask", "allow"])
+async def test_a_result_is_serialised_once_for_what_is_shown_and_what_is_saved(
+    process: Process, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    serialised = list[Any]()
+    to_json = run_saver.to_json
+
+    def noted(value: Any, **options: Any) -> bytes:
+        serialised.append(value)
+        return to_json(value, **options)
+
+    monkeypatch.setattr(run_saver, "to_json", noted)
+    approver = ScriptedApprover([YES])
+    signoff = process(wait="inline", approver=approver, policy=[{rule: "list_all"}])
+    agent = Agent(ScriptedModel([calls(("list_all", {})), {"say": "done"}]), capabilities=[signoff])
+
+    @agent.tool_plain
+    def list_all() -> dict[str, int]:
+        return {"one": 1}
+
+    assert (await agent.run("go")).output == "done"
+    assert serialised == [{"one": 1}]

@@ -72,6 +72,7 @@ def in_temporal(place: Path, how: str, modules: str = "signoff,temporal_program"
         ("denied", '"error": "permission_denied"'),
         ("left", "left for later"),
         ("async approver", "paid 3"),
+        ("run again", "paid 3"),
         ("approver", "workflow failed: UnusableHere: an approver that is no async function needs threads"),
         ("terminal", "workflow failed: UnusableHere: an approver that is no async function needs threads"),
         ("store", "workflow failed: UnusableHere: a Signoff with a store needs threads"),

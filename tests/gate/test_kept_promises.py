@@ -145,7 +145,7 @@ def test_d10_among_calls_that_are_asked_together_an_answer_holds_for_those_like_
 
 @pytest.mark.mission("D10")
 async def test_d10_a_memory_is_told_of_an_answer_as_it_was_given(tmp_path: Path) -> None:
-    file = tmp_path / "grants.json"
+    file = tmp_path / "grants.db"
     requests = DeferredToolRequests(approvals=[ToolCallPart("pay", {"amount": 5}, tool_call_id="1")])
     [request] = build_approval_requests(requests)
     memory = ApprovalMemory(file)

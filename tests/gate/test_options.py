@@ -44,7 +44,7 @@ async def waits(ctx: RunContext[Any]) -> str:
         ("wait", None, "it must be 'inline', 'suspend'"),
         ("mode", "auto", "it must be one of 'interactive', 'auto_approve', 'auto_deny'"),
         ("mode", "auto_aprove", "did you mean `auto_approve`?"),
-        ("memory", "grants.json", "a str has no `lookup` and no `remember`"),
+        ("memory", "grants.db", "a str has no `lookup` and no `remember`"),
         ("on_denied", "rasie", "it must be one of 'tell', 'raise'; did you mean `raise`?"),
         ("on_denied", 3, "it must be one of 'tell', 'raise'"),
         ("judge", "strict", "it must be a function"),

@@ -300,7 +300,7 @@ async def test_api_web_and_log_say_that_the_file_changed(place: Place, file: Tex
         [anew] = (await desk.get("/requests"))["requests"]
         shown = (await desk.get(f"/reports/requests/{anew['id']}"))["card"]
         assert "-theirs\n+new" in shown["preview"]["text"]
-        why = "`a.txt` changed after ben approved it"
+        why = "`a.txt` changed after the question; ben approved it"
         assert why in shown["changed"]
         page = (await desk.client.get(f"http://inbox.test/requests/{anew['id']}", headers={"x-who": "ben"})).text
         assert why in Page(page).words and "theirs" in Page(page).words

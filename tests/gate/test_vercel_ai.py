@@ -177,6 +177,15 @@ async def test_a_call_that_the_client_rewrites_is_asked_about_again(shop: Shop) 
     assert shop.paid == [300], "of the call that it shows, it is asked like of any other"
 
 
+async def test_a_call_that_the_client_shows_under_the_name_of_another_tool_is_not_approved(shop: Shop) -> None:
+    await shop.sends()
+    shop.says(True)
+    part = shop.messages[-1]["parts"][-1]
+    part |= {"toolName": "drop"} if part["type"] == "dynamic-tool" else {"type": "tool-drop"}
+    await shop.sends(by=ANA)
+    assert shop.paid == [] and all(not one.votes for one in await shop.signoff.requests_of(shop.chat))
+
+
 async def test_an_answer_to_an_older_card_approves_nothing(shop: Shop) -> None:
     """A window left open shows the call of an earlier run, whose id the model has used again since."""
     await shop.sends()

@@ -9,6 +9,7 @@ from collections import deque
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import start
 
 from signoff import large_work
 from signoff.large_work import LARGE, VERY_LARGE, SlowWork, done, is_large, slowest
@@ -68,3 +69,9 @@ async def test_the_log_says_whose_call_held_the_server_up(monkeypatch: pytest.Mo
     assert told == "the server was blocked for 2.4 s: judging a call of the agent ⟦ESC⟧bot took 2.3 s"
     assert "a tool blocks the loop" in stall_text(2.4, SlowWork("judging", 1.0, 0.2))
     assert "a tool blocks the loop" in stall_text(2.4, None)
+
+
+def test_a_process_that_serves_many_lets_threads_take_turns_and_leaves_alone_what_it_has_loaded() -> None:
+    code = "import gc, sys; from signoff.large_work import share_the_process; share_the_process()\n"
+    code += "print(sys.getswitchinterval(), gc.get_freeze_count() > 1_000, len(gc.get_objects()) < 1_000)"
+    assert start.fresh(code).split() == ["0.0005", "True", "True"]

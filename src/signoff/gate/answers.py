@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
 from signoff.core.offer import may_be_remembered
 from signoff.core.people import Actor, ActorKind
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.request import ApprovalRequest, State, WithEdit
 from signoff.errors import AlreadySettled, EditRefused
 from signoff.gate.remembered_answers import Memory
 from signoff.policy.engine import Policy
@@ -20,6 +21,35 @@ from signoff.policy.layers import Layers
 
 CheckEdit = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Validates and judges edited arguments; returns them as they will run, or raises `EditRefused`."""
+
+_DESCRIBING_TAKES = 10.0
+"""Seconds that a description may take while somebody waits for it."""
+
+
+def request_with_edit(
+    loop: asyncio.AbstractEventLoop,
+    described: Callable[[Mapping[str, Any]], Awaitable[ApprovalRequest]],
+    args: Mapping[str, Any],
+) -> ApprovalRequest | None:
+    """Return a request as it would be asked with edited arguments; None if that is not known.
+
+    It is called in the thread of an approver; the tool describes the call in the event loop of the run.
+    """
+
+    async def shown() -> ApprovalRequest:
+        return await described(args)
+
+    try:
+        if asyncio.get_running_loop() is loop:  # waiting would stop the loop that has to answer
+            return None
+    except RuntimeError:
+        pass
+    asked = asyncio.run_coroutine_threadsafe(shown(), loop)
+    try:
+        return asked.result(_DESCRIBING_TAKES)
+    except Exception:  # what is wrong with the arguments is said when the answer is taken
+        asked.cancel()
+        return None
 
 
 @dataclass(slots=True)
@@ -31,6 +61,8 @@ class GateAnswers:
     policy: Policy | Layers
     edits: dict[str, CheckEdit] = field(default_factory=dict[str, CheckEdit])
     """How to check edited arguments, by the id of a pending request."""
+    with_edits: dict[str, WithEdit] = field(default_factory=dict[str, WithEdit])
+    """Requests as they would be asked with edited arguments, by the id of a pending one."""
 
     async def take(self, request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` if it cannot be accepted."""
@@ -49,6 +81,7 @@ class GateAnswers:
         settled = await self.broker.answer(request_id, decision, by=by, checked=True, refuse=_refuse_unreadable)
         if settled.state is not State.PENDING:
             self.edits.pop(request_id, None)
+            self.with_edits.pop(request_id, None)
             self._remember(settled)
         return settled
 

@@ -26,6 +26,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from signoff.core.call import Call, Veiled
 from signoff.core.canonical import canonical
+from signoff.core.result_text import EDITED
 from signoff.errors import EditRefused
 
 PROCESS_KEY = secrets.token_bytes(32)
@@ -33,6 +34,8 @@ PROCESS_KEY = secrets.token_bytes(32)
 
 _MOST_BITS = 14_000
 """Python neither reads nor writes whole numbers of more than 4,300 digits."""
+
+_TOO_LARGE = "a whole number of more than 4,300 digits"
 
 # --- as JSON ---
 
@@ -61,7 +64,7 @@ def _json_value(value: object, key: bytes) -> tuple[Any, list[str]]:
         return f"<{kind}>", [kind]
 
     def named(part: object) -> str:
-        found.append(type(part).__qualname__)
+        found.append(_TOO_LARGE if isinstance(part, _HugeInteger) else type(part).__qualname__)
         return f"<{found[-1]}>"
 
     try:
@@ -79,10 +82,10 @@ def _ordered(value: object) -> object:
         return [_ordered(item) for item in cast("list[object]", value)]
     if type(value) is dict:
         return {key: _ordered(item) for key, item in cast("dict[object, object]", value).items()}
-    return HugeInteger() if isinstance(value, int) and _is_huge(value) else value
+    return _HugeInteger() if isinstance(value, int) and _is_huge(value) else value
 
 
-class HugeInteger:
+class _HugeInteger:
     """Takes the place of a whole number with more digits than Python writes."""
 
 
@@ -201,7 +204,7 @@ async def validated(
 
 def with_notice(result: Any, args: Mapping[str, Any]) -> Any:
     """Return a tool's result with a notice for the model that a person changed the arguments."""
-    notice = f"A person changed the arguments of this call before approving it. It ran with {canonical(args)}"
+    notice = f"{EDITED}{canonical(args)}"
     if isinstance(result, ToolReturn):
         whole = cast("ToolReturn[Any]", result)
         return dataclasses.replace(whole, return_value=with_notice(whole.return_value, args))

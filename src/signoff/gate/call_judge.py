@@ -73,6 +73,14 @@ class CallJudge:
         self, gated: GatedCall, request: ApprovalRequest, args: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         """Return edited arguments as they will run. Raises `EditRefused` if the tool or the policy rejects them."""
+        return (await self._checked_edit(gated, request, args)).call.args
+
+    async def with_edit(self, gated: GatedCall, request: ApprovalRequest, args: Mapping[str, Any]) -> ApprovalRequest:
+        """Return the request as it would be asked with edited arguments. Raises `EditRefused`."""
+        edited = await self._checked_edit(gated, request, args)
+        return request.changed_to(args=edited.call.args, metadata=await edited.described())
+
+    async def _checked_edit(self, gated: GatedCall, request: ApprovalRequest, args: Mapping[str, Any]) -> GatedCall:
         edited = await self.edited(gated, args)
         verdict, needed = edited.verdict, edited.verdict.requirement
         if verdict.effect is Effect.DENY:
@@ -81,4 +89,4 @@ class CallJudge:
             raise EditRefused(tuple(f"{what} cannot be shown" for what in edited.call.unreadable))
         if verdict.effect is Effect.ASK and needed.is_strict and needed != request.requirement:
             raise EditRefused((f"the edited call needs {who(needed)}: {verdict.reason}",))
-        return edited.call.args
+        return edited

@@ -6,11 +6,11 @@ import asyncio
 import os
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from pydantic_ai import RunContext
 from pydantic_ai.agent import AbstractAgent, UserPromptNode
@@ -61,14 +61,15 @@ from signoff.gate.options import (
 )
 from signoff.gate.remembered_answers import Memory, OwnMemory, StoreMemory
 from signoff.gate.run_saver import Histories
-from signoff.gate.tools import KIND, CallReader
+from signoff.gate.tools import CallReader, as_function
 from signoff.gate.tracing import Traces, report_refused
-from signoff.gate.workflow_loop import has_threads, in_event_loop, refuse_to_wait
+from signoff.gate.workflow_loop import has_threads, in_event_loop, loop_of_workflow, refuse_to_wait
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import nearest
 from signoff.ports import ApproverLike, Clock, GrantStore, Store
 from signoff.store.approval_memory import ApprovalMemory
 from signoff.store.dropped_stores import close_with
+from signoff.store.memory_store import MemoryStore
 
 
 @dataclass
@@ -138,6 +139,9 @@ class Signoff(AbstractCapability[Any]):
     _rules: GivenRules | None = field(init=False, default=None, repr=False, compare=False)
     """What `policy` says, once it is read."""
     _made: Gate | None = field(init=False, default=None, repr=False, compare=False)
+    _of_workflows: WeakKeyDictionary[asyncio.AbstractEventLoop, Gate] = field(
+        init=False, default_factory=WeakKeyDictionary[asyncio.AbstractEventLoop, Gate], repr=False, compare=False
+    )
     _making: Lock = field(init=False, default_factory=Lock, repr=False, compare=False)
     _runs: WeakValueDictionary[str, GatedRun] = field(
         init=False, default_factory=WeakValueDictionary[str, GatedRun], repr=False, compare=False
@@ -171,13 +175,13 @@ class Signoff(AbstractCapability[Any]):
             given.people[name] = given.people.get(name, frozenset()) | frozenset(roles)
         return given
 
-    def _make(self) -> Gate:
+    def _make(self, own_store: Store | None = None, own_memory: GrantStore | None = None) -> Gate:
         self._rules = self._rules or self._read()
         policy, people, on_denied = self._rules
         # Symlinks in path arguments are resolved, so the directory they are compared with must be a real path too.
         policy = rooted(policy)
-        store = open_given(self.store)
-        remembers = self.memory is None and store.is_durable
+        store, memory = own_store or open_given(self.store), own_memory or self.memory
+        remembers = memory is None and store.is_durable
         broker = Broker(
             store, self.clock, people=people, masked=tuple(self.secrets), remembers=remembers, signer=signer(store)
         )
@@ -185,7 +189,7 @@ class Signoff(AbstractCapability[Any]):
             close_with(broker.ledger, store)
         return Gate(
             policy=policy,
-            answers=GateAnswers(broker, self._memory(broker), policy),
+            answers=GateAnswers(broker, self._memory(broker, memory), policy),
             reader=CallReader(
                 labels={
                     tool: [given] if isinstance(given, str) else list(given) for tool, given in self.labels.items()
@@ -211,10 +215,10 @@ class Signoff(AbstractCapability[Any]):
             names=self._names,
         )
 
-    def _memory(self, broker: Broker) -> Memory:
+    def _memory(self, broker: Broker, given: GrantStore | None) -> Memory:
         if broker.remembers:
             return StoreMemory(broker, lambda call: self.gate.reader.read_for_memory(call))
-        return OwnMemory(self.memory if self.memory is not None else ApprovalMemory())
+        return OwnMemory(given if given is not None else ApprovalMemory())
 
     @property
     def broker(self) -> Broker:
@@ -223,11 +227,20 @@ class Signoff(AbstractCapability[Any]):
 
     @property
     def gate(self) -> Gate:
-        """The state that all runs of this capability share."""
+        """The state that all runs of this capability share; in a workflow, those of this workflow."""
         if self._made is None:
             with self._making:
                 self._made = self._made or self._make()
+        if not self._made.keeps_record and (loop := loop_of_workflow()) is not None:
+            return self._gate_of_workflow(loop)
         return self._made
+
+    def _gate_of_workflow(self, loop: asyncio.AbstractEventLoop) -> Gate:
+        """The engine runs a workflow's code from its beginning again: then it must not find what it did before."""
+        gate = self._of_workflows.get(loop)
+        if gate is None:
+            gate = self._of_workflows[loop] = self._make(MemoryStore(), ApprovalMemory(file=None))
+        return gate
 
     async def ready(self) -> None:
         """Read the policy file and open the store, in a thread, if that is still to be done.
@@ -270,7 +283,7 @@ class Signoff(AbstractCapability[Any]):
         Raises `AlreadySettled` if somebody answered first, `NotEntitled` if this answer does not count, `EditRefused`
         if edited arguments do not fit the tool.
         """
-        who = Actor(name=by, via="api") if isinstance(by, str) else by
+        who = self.gate.broker.people.signed_in(Actor(name=by, via="api") if isinstance(by, str) else by)
         try:
             return await self.gate.answers.take_by_id(request_id, decision, who)
         except AlreadySettled as late:  # the message quotes a note, which may contain secrets
@@ -357,12 +370,7 @@ class Signoff(AbstractCapability[Any]):
             await refuse_session(self.run_of(ctx).gate, ctx)
         self._look_at_neighbours(ctx)
         self._warn_of_unknown_tools(tool_defs)
-        return [
-            replace(one, kind="function", metadata={**(one.metadata or {}), KIND: one.kind})
-            if one.kind in ("unapproved", "external")
-            else one
-            for one in tool_defs
-        ]
+        return [as_function(one) for one in tool_defs]
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from pydantic_ai.tools import DeferredToolResults, ToolApproved
 
@@ -46,12 +46,23 @@ class ChatRequest(Protocol):
     def id(self) -> str: ...
 
 
+class _Shown(NamedTuple):
+    """The call that a client shows."""
+
+    tool: str = ""
+    args: str = ""
+    """Digest of the arguments; empty if it shows none."""
+
+    def names(self, tool: str) -> bool:
+        """Return whether it is that tool. A capability above the gate may put a prefix before its name."""
+        return self.tool == tool or self.tool.endswith(f"_{tool}")
+
+
 @dataclass(frozen=True, slots=True)
 class _ClientAnswer:
     call_id: str
     decision: ApprovalDecision
-    shown: str
-    """Digest of the arguments that the client shows; empty if it shows none."""
+    shown: _Shown
 
     def is_about(self, request: ApprovalRequest) -> bool:
         """Return whether the client shows what the request is about. Other arguments than the model's it cannot show.
@@ -61,7 +72,7 @@ class _ClientAnswer:
         mine = self.decision
         if mine.approved and mine.edited_args is None and request.stands_for:
             return False
-        return self.shown in (request.made_with, request.written)
+        return self.shown.names(request.tool_name) and self.shown.args in (request.made_with, request.written)
 
 
 async def take_interrupts(signoff: Signoff, run_input: InterruptedRun, *, by: Actor) -> DeferredToolResults | None:
@@ -142,7 +153,7 @@ def _was_shown(request: ApprovalRequest) -> bool:
 
 def _refuse_unshown(entry: _ClientAnswer, request: ApprovalRequest) -> None:
     """Raise `WrongUse` for an answer to what the client does not show, and cannot be made to show."""
-    if not entry.shown:
+    if not entry.shown.args:
         raise WrongUse(f"the messages do not have the call {entry.call_id!r}: send them with the answer")
     if request.stands_for and request.state is State.PENDING and not entry.is_about(request):
         raise WrongUse(
@@ -161,14 +172,14 @@ def _digest_of(args: object) -> str:
         return ""
 
 
-def _calls_in(messages: Sequence[Any]) -> dict[str, str]:
-    """Return what an AG-UI client shows: the digest of the arguments by call id, of the newest such call."""
-    found: dict[str, str] = {}
+def _calls_in(messages: Sequence[Any]) -> dict[str, _Shown]:
+    """Return what an AG-UI client shows by call id: the newest such call."""
+    found: dict[str, _Shown] = {}
     for message in messages:
         for call in cast("Sequence[Any]", getattr(message, "tool_calls", None) or ()):
             with suppress(ValueError, RecursionError):
                 text = str(call.function.arguments)
-                found[str(call.id)] = _digest_of(read_json(text) if text else {})
+                found[str(call.id)] = _Shown(str(call.function.name), _digest_of(read_json(text) if text else {}))
     return found
 
 
@@ -178,16 +189,17 @@ def _approval(part: Any) -> _ClientAnswer:
     if not isinstance(approved, bool):
         raise WrongUse(f"the answer to the call {part.tool_call_id!r} should say `approved`: true or false")
     decision = ApprovalDecision(approved=approved, note=str(reason or ""))
-    return _ClientAnswer(str(part.tool_call_id), decision, _digest_of(getattr(part, "input", None)))
+    name = getattr(part, "tool_name", None) or str(part.type).removeprefix("tool-")
+    return _ClientAnswer(str(part.tool_call_id), decision, _Shown(name, _digest_of(getattr(part, "input", None))))
 
 
-def _interrupt(entry: Any, calls: Mapping[str, str]) -> _ClientAnswer:
+def _interrupt(entry: Any, calls: Mapping[str, _Shown]) -> _ClientAnswer:
     """Read one answer of an AG-UI client. It approves only if `approved` is explicitly true."""
     name = str(entry.interrupt_id)
     if not name.startswith(PREFIX):
         raise WrongUse(f"the interrupt {name!r} is not one of signoff's: its id does not begin with {PREFIX!r}")
     call_id = name.removeprefix(PREFIX)
-    shown = calls.get(call_id, "")
+    shown = calls.get(call_id, _Shown())
     if entry.status == CANCELLED:
         return _ClientAnswer(call_id, ApprovalDecision(approved=False, note="cancelled by the user"), shown)
     payload: object = entry.payload

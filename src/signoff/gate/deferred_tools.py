@@ -121,7 +121,7 @@ async def collect_approvals(
 
     The result is what PydanticAI expects: `ToolApproved`, with `override_args` where the person edited the
     arguments, or `ToolDenied` with the denial as JSON. Without `memory`, answers are remembered among these calls.
-    `ui` is the former name of `approver`.
+    `ui` is another name of `approver`.
     """
     asked = _checked(approver, ui)
     keeps = Keeps.BATCH if len(requests.approvals) > 1 else Keeps.NOTHING
@@ -148,8 +148,7 @@ def collect_approvals_sync(
 def _checked(approver: ApproverLike | None, ui: ApproverLike | None) -> ApproverLike | None:
     if ui is not None:
         if approver is not None:
-            raise WrongUse("approver= and ui= were both given: ui= is the former name of approver=; leave it out")
-        warnings.warn("ui= is deprecated: use approver=", DeprecationWarning, stacklevel=3)
+            raise WrongUse("approver= and ui= were both given, and they mean the same; leave one out")
         approver = ui
     check_approver(approver)
     return approver
@@ -304,7 +303,7 @@ async def run_with_approval(
     `options` go to `agent.run` unchanged: `deps`, `usage_limits`, `message_history`, `event_stream_handler` …; the
     agent keeps its own output type. Called inside a tool of such a run, it asks the same person, and the request names
     the whole chain of workers. `external` returns the results of externally executed calls. Without `memory`, answers
-    are remembered as long as the run lasts. `ui` is the former name of `approver`.
+    are remembered as long as the run lasts. `ui` is another name of `approver`.
     """
     asked = _checked(approver, ui)
     outer = _asking.get()

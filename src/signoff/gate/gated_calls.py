@@ -25,6 +25,7 @@ from signoff.core.verdict import Verdict
 from signoff.errors import WrongUse
 from signoff.gate.arguments import copied
 from signoff.gate.nesting import EnclosingCall, Level
+from signoff.gate.run_saver import SavedResult
 from signoff.gate.tools import KIND, Origin, schema_hash
 from signoff.ports import ApproverLike, Passed, passed
 
@@ -60,17 +61,27 @@ class Places:
     _response: ModelResponse | None = None
     _ids: set[str] = field(default_factory=set[str])
 
+    def of_call(self, ctx: RunContext[Any], call: Call) -> str:
+        """Return where a call was made; for one inside another call of its run, as in code mode, where that one was."""
+        made_by = (one for one in reversed(call.path.split("/")) if self.made_by_model(ctx.messages, one))
+        around = "" if self._is_newest(ctx.messages, call.call_id) else next(made_by, "")
+        return self.of(ctx.messages, around or call.call_id, ctx.run_id or "")
+
     def of(self, messages: Sequence[ModelMessage], call_id: str, run_id: str) -> str:
         """Return where the call was made. The newest response is scanned once, however many calls it holds."""
-        newest = newest_response(messages)
-        if newest is not None and newest is not self._response:
-            self._response, self._ids = newest, _call_ids(newest)
-        if newest is not None and call_id in self._ids:
-            return made_at(newest, run_id)
+        if self._is_newest(messages, call_id) and self._response is not None:
+            return made_at(self._response, run_id)
         for message in reversed(messages):
             if isinstance(message, ModelResponse) and call_id in _call_ids(message):
                 return made_at(message, run_id)
         return run_id
+
+    def _is_newest(self, messages: Sequence[ModelMessage], call_id: str) -> bool:
+        """Return whether the newest response makes the call."""
+        newest = newest_response(messages)
+        if newest is not self._response:
+            self._response, self._ids = newest, _call_ids(newest) if newest is not None else set()
+        return call_id in self._ids
 
     def made_by_model(self, messages: Sequence[ModelMessage], call_id: str) -> bool:
         """Return whether a model's response makes the call, so that a run can end with it and be resumed."""
@@ -123,6 +134,8 @@ class GatedCall:
     """The grant for it, once looked up."""
     request: ApprovalRequest | None = None
     """The approval it runs on, if a person gave one."""
+    saved: SavedResult | None = None
+    """What it returned on its approval, as it is saved."""
     basis: Mapping[str, str] | None = None
     """What a preview of it would be made from now, once that was asked."""
     outdated: str = ""
@@ -161,7 +174,7 @@ class GatedCall:
         if not call.schema_hash:
             self.call = call = call.changed(
                 args=copied(call.args),
-                run_id=self.seals.places.of(ctx.messages, call.call_id, ctx.run_id or ""),
+                run_id=self.seals.places.of_call(ctx, call),
                 schema_hash=self.seals.schema_of(self.tool.tool_def, self.origin),
             )
         return call

@@ -16,7 +16,14 @@ from typing import Any
 
 from pydantic_ai import RunContext
 from pydantic_ai.conversation import Conversation
-from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, SkipToolExecution, ToolRetryError
+from pydantic_ai.exceptions import (
+    ApprovalRequired,
+    CallDeferred,
+    ModelRetry,
+    SkipToolExecution,
+    ToolFailed,
+    ToolRetryError,
+)
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApproved, ToolDenied
 from pydantic_ai.toolsets import ToolsetTool
@@ -141,6 +148,7 @@ class GatedRun:
             level,
             on_open=lambda gated, request: self.reporter.report(CallStep.ASKED, gated, request=request),
             check_edit=self.reading.check_edit,
+            with_edit=self.reading.with_edit,
         )
         level.withdraw_questions = self.questions.withdraw
 
@@ -251,6 +259,8 @@ class GatedRun:
         """Look up the facts that the course needs, then execute the step it returns."""
         while isinstance(step := course(facts), Lookup):
             facts = await self._look(gated, facts, step)
+            if step is Lookup.RECORD and self._is_made_again_as_asked(gated):
+                return await self._carry_out_on(gated, _known(gated))
         match step:
             case Run(CallStep.APPROVED):
                 return await self._run_approved(gated, facts)
@@ -266,6 +276,21 @@ class GatedRun:
                 return _noticed(gated, request, result)
             case Pause() | Wait():  # the request is still open
                 raise self.questions.raise_for(Question(_known(gated), gated))
+
+    def _is_made_again_as_asked(self, gated: GatedCall) -> bool:
+        """Return whether a tool's code makes a call again as it was asked about, though it was approved otherwise.
+
+        PydanticAI itself makes a model's call with those that were approved.
+        """
+        request, call = gated.on_record, gated.call
+        return (
+            request is not None
+            and request.state is State.APPROVED
+            and request.call is not None
+            and decision_of(request).edited_args is not None
+            and request.call.args_digest == call.args_digest
+            and not self.reading.seals.places.made_by_model(gated.ctx.messages, call.call_id)
+        )
 
     async def _look(self, gated: GatedCall, facts: CallFacts, what: Lookup) -> CallFacts:
         """Look up one fact and add it."""
@@ -330,6 +355,10 @@ class GatedRun:
         settled = (await self.questions.answers([on_record])).get(on_record.id)
         if settled is None:
             raise self.questions.raise_for(question)
+        return await self._carry_out_on(gated, settled)
+
+    async def _carry_out_on(self, gated: GatedCall, settled: ApprovalRequest) -> Any:
+        """Carry out a call as it was answered, with the arguments it was approved with."""
         edited = decision_of(settled).edited_args
         if edited is not None:
             above, gated = gated.above, await self.reading.edited(gated, edited)
@@ -402,9 +431,9 @@ class GatedRun:
             return await self._asked_anew(gated, request, changed)
         except BaseException as error:
             cause = error.__cause__ if isinstance(error, SkipToolExecution) and error.__cause__ is not None else error
-            await self._close_claim(request, CLOSINGS[_ended(error)], error=f"{type(cause).__name__}: {cause}")
+            await self._close_claim(request, CLOSINGS[_ended(error)], error=_words_of_failure(cause))
             raise
-        saved = saved_result(result) if self.gate.broker.store.is_durable else SavedResult()
+        saved = gated.saved or SavedResult()
         await self._close_claim(request, CLOSINGS[Ended.RETURNED], saved)
         return _noticed(gated, request, result)
 
@@ -498,7 +527,9 @@ class GatedRun:
             raise
         if gated.enclosing is not None:
             gated.enclosing.over()
-        text = result_text(result)
+        if request is not None and self.gate.broker.store.is_durable:
+            gated.saved = saved_result(result)
+        text = gated.saved.preview if gated.saved is not None else result_text(result)
         self.reporter.report(CallStep.RAN, gated, request=request, result=text)
         self._is_over(gated, exit_text(text) or "success")
         if self.level.saver is not None:
@@ -509,7 +540,7 @@ class GatedRun:
         """Report that the tool failed. Returns the exception to raise instead, if any."""
         if gated.enclosing is not None and not isinstance(error, Halted | RunError | StoreUnavailable):
             gated.enclosing.over()
-        self.reporter.report(CallStep.FAILED, gated, request=gated.request, text=f"{type(error).__name__}: {error}")
+        self.reporter.report(CallStep.FAILED, gated, request=gated.request, text=_words_of_failure(error))
         if isinstance(error, PermissionError) and self.gate.on_denied == "tell":  # a denial: the run continues
             self._is_over(gated, "denied")
             return SkipToolExecution(denial(gated.call.tool, by=TOOL, reason=words_of(error)))
@@ -584,7 +615,7 @@ class GatedRun:
     def _is_of_now(self, ctx: RunContext[Any], question: Question) -> bool:
         """Return whether the question is about a call of the current response, not an earlier call with the same id."""
         call = question.gated.call
-        return call.run_id == self.reading.seals.places.of(ctx.messages, call.call_id, ctx.run_id or "")
+        return call.run_id == self.reading.seals.places.of_call(ctx, call)
 
     def _why_not_later(self, ctx: RunContext[Any], call_id: str) -> str:
         """Say in words why a call cannot be left for later; empty if the run can end with it and be resumed."""
@@ -666,6 +697,12 @@ def _noticed(gated: GatedCall, request: ApprovalRequest, result: Any) -> Any:
         return result
     gated.level.ran_with[gated.sealed.key] = request.other_args
     return with_notice(result, gated.call.args)
+
+
+def _words_of_failure(error: BaseException) -> str:
+    """What is told of a failed call: what the tool says, if it says so to the model, and otherwise also the error."""
+    told_by_tool = isinstance(error, ToolFailed | ModelRetry) and str(error)
+    return str(error) if told_by_tool else f"{type(error).__name__}: {error}"
 
 
 def decision_of(request: ApprovalRequest) -> ApprovalDecision:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ApprovalRequired
@@ -31,7 +32,7 @@ from signoff.core.card import safe_summary
 from signoff.core.lifecycle import OPEN
 from signoff.core.preview import basis_of, differing
 from signoff.core.redact import redact
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.request import ApprovalRequest, State, WithEdit
 from signoff.core.request_context import (
     LONGEST_PROMPT,
     LONGEST_WORDS,
@@ -44,11 +45,13 @@ from signoff.core.result_text import exit_text
 from signoff.core.summary import summary_of
 from signoff.delivery.local_channel import Attended
 from signoff.errors import AlreadySettled, CannotCanonicalise, NobodyHere, RequestError
+from signoff.gate.answers import GateAnswers, request_with_edit
 from signoff.gate.gate import Gate
 from signoff.gate.gated_calls import GatedCall, made_at, named_approver, newest_response, places_here
 from signoff.gate.nesting import Level, progress_around
 from signoff.gate.record_facts import stands_for
 from signoff.gate.workflow_loop import refuse_to_wait
+from signoff.ports import ApproverLike
 
 REQUEST = "signoff"
 """Key in a deferred call's metadata that holds the reference to the request."""
@@ -110,7 +113,10 @@ def _written(gated: GatedCall, call: Call) -> str:
     parts = response.tool_calls if response is not None else ()
     part = next((one for one in parts if one.tool_call_id == call.call_id and one.tool_name == call.tool), None)
     with suppress(ValueError, AssertionError, CannotCanonicalise):  # a model may write anything
-        found = digest(part.args_as_dict()) if part is not None else call.args_digest
+        wrote = part.args_as_dict() if part is not None else call.args
+        if repr(wrote) == repr(call.args):  # most tools take them as they are
+            return ""
+        found = digest(wrote)
         return found if found != call.args_digest else ""
     return ""
 
@@ -240,6 +246,8 @@ class Questions:
     on_open: Callable[[GatedCall, ApprovalRequest], None]
     """Called for every request this run opens."""
     check_edit: CheckEdit
+    with_edit: Callable[[GatedCall, ApprovalRequest, Mapping[str, Any]], Awaitable[ApprovalRequest]]
+    """Returns a request as it would be asked with a person's arguments."""
     asked: dict[str, Question] = field(default_factory=dict[str, Question])
     """Everything asked in this run, answered or not, by call key."""
     waiting: set[str] = field(default_factory=set[str])
@@ -321,6 +329,8 @@ class Questions:
                 self.waiting.add(request.id)
             one.public["request"] = request.id
             self.gate.answers.edits[request.id] = partial(self.check_edit, one.gated, request)
+            described = partial(self.with_edit, one.gated, request)
+            self.gate.answers.with_edits[request.id] = partial(request_with_edit, asyncio.get_running_loop(), described)
             requests.append(request)
         return requests
 
@@ -410,14 +420,34 @@ async def wait_for_answers(gate: Gate, requests: Sequence[ApprovalRequest]) -> M
     channel = ApproverChannel(
         approver, name="approver", in_place=True, mode=gate.mode, is_moot=answers.answer_from_memory
     )
-    async with Attended(broker, channel, answers.take) as attended:
-        await attended.show(requests)
-        await attended.settled(broker.clock.now() + gate.wait if gate.wait else None)
-        failure = attended.failure.__cause__ if attended.failure is not None else None
-        if failure is not None and not isinstance(failure, NobodyHere):
-            raise failure
+    with _previewing_edits(approver, answers, requests):
+        async with Attended(broker, channel, answers.take) as attended:
+            await attended.show(requests)
+            await attended.settled(broker.clock.now() + gate.wait if gate.wait else None)
+            failure = attended.failure.__cause__ if attended.failure is not None else None
+            if failure is not None and not isinstance(failure, NobodyHere):
+                raise failure
     settled = [await attended.now(request.id) for request in requests]
     return {request.id: request for request in settled if request.state not in OPEN}
+
+
+@contextmanager
+def _previewing_edits(
+    approver: ApproverLike, answers: GateAnswers, requests: Sequence[ApprovalRequest]
+) -> Generator[None]:
+    """Within the context, an approver can show what edited arguments would change, if it has `preview_edits`."""
+    method = getattr(approver, "preview_edits", None)
+    if not callable(method):
+        yield
+        return
+    tell = cast("Callable[[str, WithEdit | None], None]", method)
+    for request in requests:
+        tell(request.id, answers.with_edits.get(request.id))
+    try:
+        yield
+    finally:
+        for request in requests:
+            tell(request.id, None)
 
 
 def _is_about(request: ApprovalRequest, call: Call) -> bool:

@@ -54,7 +54,7 @@ def why_void(why: Because, request: ApprovalRequest, changed: tuple[str, ...], w
     """Say in words why an approval on record no longer counts: something changed, or others have to agree."""
     void = "that approval no longer counts"
     if why is Because.CHANGED:
-        return f"{' and '.join(changed)} changed after {approval_text(request)}; {void}"
+        return f"{' and '.join(changed)} changed after the question; {approval_text(request)}; {void}"
     return f"by now it needs {who(wanted)}; {approval_text(request)} before; {void}"
 
 

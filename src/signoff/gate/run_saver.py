@@ -21,7 +21,14 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic_ai import RunContext
 from pydantic_ai.conversation import Conversation, ConversationTypeAdapter
-from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelRequest, ToolReturn, ToolReturnPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    ToolReturn,
+    ToolReturnPart,
+)
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage
 from pydantic_core import PydanticSerializationError, from_json, to_json
@@ -159,6 +166,7 @@ class RunSaver:
         """Open the requests, asked under `policy`, and save the run and what is `around` it, in one transaction."""
 
         point = Point.of(ctx)
+        deferred = _by_the_model(deferred, point.messages)
 
         def progress() -> list[RunProgress]:
             return [*around(), self._progress(point, deferred, put_down=put_down)]
@@ -340,6 +348,22 @@ class RunSaver:
             deferred_tool_requests=deferred,
         )
         return ConversationTypeAdapter.dump_json(conversation).decode()
+
+
+def _by_the_model(deferred: DeferredToolRequests, messages: Sequence[ModelMessage]) -> DeferredToolRequests:
+    """Return the calls that the model itself made last.
+
+    A call inside another one, as in code mode, is made again by that one on resume, and finds its answer on record.
+    PydanticAI takes no result for a call that is not in the history.
+    """
+    last = next((one for one in reversed(messages) if isinstance(one, ModelResponse)), None)
+    made = {part.tool_call_id for part in last.tool_calls} if last is not None else set[str]()
+    return replace(
+        deferred,
+        approvals=[part for part in deferred.approvals if part.tool_call_id in made],
+        calls=[part for part in deferred.calls if part.tool_call_id in made],
+        metadata={call_id: told for call_id, told in deferred.metadata.items() if call_id in made},
+    )
 
 
 async def conversation_of(broker: Broker, histories: Histories, run: SavedRun) -> Conversation | None:

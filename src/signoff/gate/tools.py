@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -120,6 +120,13 @@ def schema_hash(tool_def: ToolDefinition, *, foreign: bool) -> str:
 def _digest_of_written(takes: bytes) -> str:
     """Return the digest of a marshalled schema. To marshal it again for each run is ten times as fast as to hash it."""
     return digest(to_jsonable_python(marshal.loads(takes)))
+
+
+def as_function(tool_def: ToolDefinition) -> ToolDefinition:
+    """Return the definition of a tool as a plain function if it is of kind `unapproved` or `external`."""
+    if tool_def.kind not in ("unapproved", "external"):
+        return tool_def
+    return replace(tool_def, kind="function", metadata={**(tool_def.metadata or {}), KIND: tool_def.kind})
 
 
 # --- reading ---

@@ -30,8 +30,15 @@ def in_event_loop() -> bool:
 
 def has_threads() -> bool:
     """Return whether a thread can wake the running event loop."""
-    loop = type(asyncio.get_running_loop())
-    return loop.call_soon_threadsafe is not asyncio.AbstractEventLoop.call_soon_threadsafe
+    return loop_of_workflow() is None
+
+
+def loop_of_workflow() -> asyncio.AbstractEventLoop | None:
+    """Return the running event loop if no thread can wake it: one of a workflow, for each time its code is run."""
+    loop = asyncio._get_running_loop()
+    if loop is None or type(loop).call_soon_threadsafe is not asyncio.AbstractEventLoop.call_soon_threadsafe:
+        return None
+    return loop
 
 
 def refuse_to_wait(what: str) -> None:

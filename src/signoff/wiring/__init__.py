@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from signoff.wiring.job import job_for as job_for
     from signoff.wiring.job import job_of as job_of
     from signoff.wiring.project import POLICY_FILE as POLICY_FILE
+    from signoff.wiring.project import reader_of as reader_of
     from signoff.wiring.project import roles_of as roles_of
     from signoff.wiring.project import settings_for as settings_for
     from signoff.wiring.project import whoami as whoami
@@ -30,7 +31,7 @@ _HOMES = {
     **dict.fromkeys(("Caller",), "wiring.caller"),
     **dict.fromkeys(("run_demo",), "wiring.demo_agent"),
     **dict.fromkeys(("Job", "RunOptions", "Task", "job_for", "job_of"), "wiring.job"),
-    **dict.fromkeys(("POLICY_FILE", "roles_of", "settings_for", "whoami"), "wiring.project"),
+    **dict.fromkeys(("POLICY_FILE", "reader_of", "roles_of", "settings_for", "whoami"), "wiring.project"),
     **dict.fromkeys(("absolute_store", "chosen_store", "open_broker", "store_for"), "wiring.stores"),
 }
 __getattr__ = lazy_names(__name__, _HOMES)

@@ -102,7 +102,8 @@ def _asked_under(request: ApprovalRequest, settings: Settings, run: SavedRun | N
     here = f"{settings.file} is another one, or has changed" if settings.file else "there is no policy file here"
     raise EditRefused(
         (
-            f"edited arguments must be checked against the policy of the request, but {here}: name the file with "
-            "--policy, or answer where the program runs that has its policy in Python",
+            f"edited arguments must be checked against the policy of the request, but {here}: approve it "
+            "unchanged or deny it, name the file with --policy, restart a server that began before the file changed, "
+            "or answer where the program runs that has its policy in Python",
         )
     )

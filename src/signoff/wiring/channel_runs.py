@@ -24,6 +24,7 @@ from signoff.core.address import spoken_name
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.run import RunState, SavedRun
+from signoff.core.safe_text import in_one_line
 from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import (
     AlreadyHeard,
@@ -188,7 +189,7 @@ class Running:
         except RunTaken as taken:
             return f"One at a time: {taken}. `signoff cancel` ends it."
         except SignoffError as error:
-            return redact_text(str(error))
+            return redact_text(in_one_line(str(error)))
         self._observe(f"{run.id}  {spoken_name(whom.worker)} starts for {heard.by.name}")
         before = len({*self._loop.tasks, *self._line})
         self._line.add(run.id)
@@ -235,7 +236,7 @@ class Running:
     def _cannot_look(self, error: SignoffError | OSError) -> None:
         if isinstance(error, StoreError):
             self._care.store_failed(error)
-        self._observe(f"cannot read which runs are ready: {redact_text(str(error))}")
+        self._observe(f"cannot read which runs are ready: {redact_text(in_one_line(str(error)))}")
 
     @property
     def _at_once(self) -> int:
@@ -305,7 +306,9 @@ class Running:
         except StoreUnavailable as error:  # it is suspended by now, or will be as soon as the store can be written
             self._care.ended(run, False)
             self._care.store_failed(error)
-            self._observe(f"{run.id}  {_called(run)} continues when the store works again: {redact_text(str(error))}")
+            self._observe(
+                f"{run.id}  {_called(run)} continues when the store works again: {redact_text(in_one_line(str(error)))}"
+            )
             self._loop.wait(run.id)
         except Exception as error:
             return await self._went_wrong(run, job, error)
@@ -363,7 +366,7 @@ class Running:
             try:
                 await self._telling.say(run.id, _called(run), state, text)
             except StoreError as error:
-                self._observe(f"{run.id}  its result cannot be reported yet: {redact_text(str(error))}")
+                self._observe(f"{run.id}  its result cannot be reported yet: {redact_text(in_one_line(str(error)))}")
             else:
                 return
             await pause_for(self._broker.clock, wait)

@@ -101,10 +101,7 @@ def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None 
     entries = [channel_named(name, settings) for name in dict.fromkeys(names)]
     for entry in entries:
         check_workers(entry, settings)
-    return [
-        Route(channel_for(entry, settings, begin=begin), backup_for=entry.backup_for, timeout=entry.timeout)
-        for entry in entries
-    ]
+    return [Route(channel_for(entry, settings, begin=begin), timeout=entry.timeout) for entry in entries]
 
 
 def check_workers(entry: ChannelEntry, settings: Settings) -> None:

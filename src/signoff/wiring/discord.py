@@ -15,7 +15,7 @@ from signoff.channels.headless import ELSEWHERE
 from signoff.config import ChannelEntry, Settings
 from signoff.config.channel_entries import NOTIFIED, TIMEOUTS, is_discord_id
 from signoff.core.people import Actor, person_key
-from signoff.core.safe_text import safe_text
+from signoff.core.safe_text import error_line, safe_text
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, listed, shown
@@ -336,7 +336,7 @@ async def _running(reconciler: Reconciler, beside: Sequence[Coroutine[Any, Any, 
 def _report(what: str, task: asyncio.Task[None]) -> None:
     """Report at once that a background task failed. The caller that started it may not look at it for days."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("%s: %s: %s", task.get_name(), what, safe_text(str(error)), exc_info=error)
+        _log.error("%s: %s: %s", task.get_name(), what, error_line(error), exc_info=error)
 
 
 def _entry(settings: Settings, name: str | None, *, needed: bool) -> ChannelEntry | None:

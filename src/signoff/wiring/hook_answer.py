@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from signoff.broker import new_id
 from signoff.broker.deadlines import GONE
-from signoff.core.strict_json import MOST_BYTES, read_object
+from signoff.core.strict_json import MOST_BYTES, read_object, why_too_large
 from signoff.errors import WrongUse
 from signoff.outside.coding_agents import AGENTS, CodingAgent, HookEvent, HookMoment, HookReply
 from signoff.outside.git_repositories import looked_around
@@ -202,6 +202,8 @@ class HookDesk:
             if "tool_name" in told:
                 raise ValueError(f"{host.title} sent the event {event.name!r}, which this version does not know")
             return None
+        if event.moment is not HookMoment.AFTER and (why := why_too_large(event.call.args)):
+            raise ValueError(f"the call has {why}")
         project = project_of(options, environment, host.variable, event.call)
 
         def gate() -> OutsideGate:

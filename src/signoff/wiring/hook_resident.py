@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from signoff.large_work import share_the_process
 from signoff.wiring import hook_launcher
 from signoff.wiring.hook_answer import Gone, HookDesk, HookOptions
 
@@ -134,6 +135,7 @@ def main() -> None:
     """Serve this user's hooks."""
     path = hook_launcher.socket_path()
     if path:
+        share_the_process()
         asyncio.run(HookResident(path).serve())
 
 

@@ -24,6 +24,7 @@ from signoff.wiring.project import (
     kept_settings,
     lock_of,
     other_policy,
+    reader_of,
     requester_of,
     roles_of,
     settings_for,
@@ -337,6 +338,7 @@ def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
         gate=worker.gate,
         approver=_approver(options, worker.gate, settings, can_stop=True),
         listener=options.listener,
+        reader=reader_of(options.requester, settings),
     )
     setup = setup_of(options, settings, what if by_path else None)
     worker.gate.gate.loosened = setup.loosened
@@ -429,6 +431,7 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
         model=model_named(model, options.directory or None) if model is not None else None,
         may_pause=True,
         listener=options.listener,
+        reader=reader_of(options.requester, settings),
     )
     setup = setup_of(options, settings)
     if opened is not None:  # an agent's own gate has a policy and a mode that no flag changes
@@ -471,6 +474,7 @@ def _program_job(run: SavedRun, options: RunOptions) -> Job:
             adds_pause=True,
             approver=headless_approver("park") if options.wait == timedelta(0) else here,
             listener=options.listener,
+            reader=reader_of(options.requester, settings),
         ),
         prompt=lambda task: task.text,
         run_options=lambda task: found.dependencies(run.requester),

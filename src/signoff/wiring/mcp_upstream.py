@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from signoff.core.request_context import shortened
 from signoff.core.safe_text import safe_beginning, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import MissingExtra
@@ -575,7 +576,7 @@ class ServerLog:
                     while (rest := lines.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                         pass
                 if text.strip():
-                    self._last = text[:300]
+                    self._last = shortened(text, 300)
                 with suppress(OSError, ValueError):
                     sys.stderr.write(f"[{self._server.name}] {text}\n")
                     sys.stderr.flush()

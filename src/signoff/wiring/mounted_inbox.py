@@ -69,6 +69,7 @@ def inbox_app(
         if someone is None or someone == "":
             return None
         actor = Actor(name=someone, via=CHANNEL) if isinstance(someone, str) else someone
+        signoff.broker.people.signed_in(actor)
         return Identity(actor=actor, permissions=_known(allowed(actor)) if allowed is not None else fixed)
 
     def people() -> Mapping[str, Person]:

@@ -148,6 +148,14 @@ def requester_of(name: str | None, settings: Settings) -> str:
     return on_file.get(person_key(who), who)
 
 
+def reader_of(name: str | None, settings: Settings) -> str:
+    """As `requester_of`; empty if nobody knows who reads here."""
+    try:
+        return requester_of(name, settings)
+    except WrongUse:
+        return ""
+
+
 def _user() -> str:
     """Return the current user: `SIGNOFF_AS`, or the logged-in user. Raises `WrongUse` if the system has no name."""
     if named := os.environ.get("SIGNOFF_AS"):

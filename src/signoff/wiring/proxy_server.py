@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from signoff.core.strict_json import MOST_BYTES
 from signoff.errors import MissingExtra, SignoffError, WrongUse
+from signoff.large_work import share_the_process
 from signoff.regular_file import open_regular
 from signoff.wiring.mcp_audience import McpAudience
 from signoff.wiring.mcp_proxy import McpProxy, ProxyCaller
@@ -188,6 +189,7 @@ async def serve_stdio(proxy: McpProxy) -> None:
 
     server = proxy_server(proxy)
     _quiet()
+    share_the_process()
     from mcp.server.stdio import stdio_server
 
     async def end() -> None:
@@ -208,6 +210,7 @@ async def serve_http(proxy: McpProxy, made: socket.socket, token: str) -> None:
     """Serve clients over HTTP that know the token, until a signal ends it. DNS rebinding protection is on."""
     server = proxy_server(proxy)
     _quiet()
+    share_the_process()
     from mcp.server.transport_security import TransportSecuritySettings
 
     from signoff.server.listener import listener_for

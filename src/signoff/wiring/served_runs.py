@@ -18,6 +18,7 @@ from signoff.core.comment import Comment
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
+from signoff.core.safe_text import in_one_line
 from signoff.errors import RequestError, RunError, RunOver, RunTaken, SignoffError, StoreError, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import Transaction
@@ -255,7 +256,7 @@ class ServedRuns:
             if run.agent:
                 directory_of(run)
         except (SignoffError, OSError) as error:
-            return str(error)
+            return in_one_line(str(error))
         return ""
 
     def _not_ours(self, run: SavedRun) -> str:

@@ -17,6 +17,7 @@ from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
+from signoff.core.safe_text import in_one_line
 from signoff.core.visible_text import visible
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import StoreError
@@ -296,7 +297,7 @@ class Service:
                 await pause_for(self.broker.clock, AGAIN)
 
     def _trouble(self, error: StoreError) -> None:
-        text = redact_text(str(error))
+        text = redact_text(in_one_line(str(error)))
         self.meters.store_errors += 1
         if not self._store_trouble:
             self._log.say("store failed", f"the store failed, retrying: {text}", problem=text)
@@ -374,8 +375,7 @@ class Service:
                 discord_people(entry, settings)
                 entry.secret()
             channel = self._log.watched(channel_for(entry, settings, begin=begin))
-            backup = entry.backup_for if entry.backup_for in names else ""
-            routes.append(Route(channel, backup_for=backup, timeout=entry.timeout))
+            routes.append(Route(channel, timeout=entry.timeout))
         return routes
 
     def _made_reconciler(self, routes: list[Route]) -> Reconciler:
