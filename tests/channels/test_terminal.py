@@ -205,7 +205,7 @@ def test_calls_like_it(tmp_path: Path) -> None:
         ana.answers("2", prompt=LIKE)
         ana.answers("y", prompt="approve and remember this? y yes, Enter no > ")
         shown = " ".join(ana.screen.replace("│", " ").replace("↳", " ").split())
-        assert '1 always always write_file, with path "docs/a.md", any content; anywhere in this project;' in shown
+        assert '1 for good always write_file, with path "docs/a.md", any content; anywhere in this project;' in shown
         assert f'From then on: always write_file, with path any path inside "docs" {CALM}, any content;' in shown
         ana.sees("you approve it, and calls like it")
         [decision] = ana.decides()

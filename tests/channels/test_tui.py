@@ -68,15 +68,15 @@ async def test_the_screen() -> None:
     second = request("shell", {"command": "ls"}, opened_at=START - timedelta(hours=3, minutes=5))
     async with reading(first, second, size=(100, 26)) as (ana, _):
         ana.clock.move(15)
-        await ana.sees("3:45 left")
+        await ana.sees("3 min left")
         assert ana.lines == [
             " signoff · 2 calls wait for an answer · you are ana",
-            "write_file              │ ╭─ may write_file run? " + "─" * 50,
+            "Greet                   │ ╭─ may write_file run? " + "─" * 50,
             "triage                  │ │ Greet",
-            "15 s old · 3:45 left    │ │ triage > write_file  (from files)",
-            "shell                   │ │ again  the policy changed since it was asked",
+            "3 min left · 15 s old   │ │ triage > write_file  (from files)",
+            'shell(command="ls")     │ │ again  the policy changed since it was asked',
             "triage                  │ │ why    writing needs a yes (rule files:2)",
-            "3 h 05 old              │ │ note   in a sandbox",
+            "3 h 5 min old           │ │ note   in a sandbox",
             "                        │ │ until  2031-05-24 12:04:00 UTC, then it is denied",
             "                        │ ├─ 3 arguments " + "─" * 58,
             "                        │ │ path     notes.txt",
@@ -94,6 +94,25 @@ async def test_the_screen() -> None:
             "",
             " a approve once · d deny · r deny with a reason · e edit · l approve and remember · Tab next",
             " Space scroll · ? help · q leave",
+        ]
+
+
+async def test_the_list_tells_sessions_of_coding_agents_apart() -> None:
+    sessions = [
+        RequestContext(
+            prompt="Tidy up", session=f"8bba97ae-5c36-4623-9314-43927264080{n}", directory=f"/home/ana/{where}"
+        )
+        for n, where in enumerate(("shop", "till"))
+    ]
+    calls = [request("Bash", {"command": f"curl {n}"}, id=f"r{n}", context=one) for n, one in enumerate(sessions)]
+    async with reading(*calls, size=(100, 26)) as (ana, _):
+        assert [line[:24] for line in ana.lines[1:7]] == [
+            'Bash(command="curl 0")  ',
+            "…72640800 in /home/ana… ",
+            "0 s old                 ",
+            'Bash(command="curl 1")  ',
+            "…72640801 in /home/ana… ",
+            "0 s old                 ",
         ]
 
 
@@ -333,7 +352,7 @@ async def test_a_refused_answer_comes_back_to_the_front_and_says_what_is_wrong()
         [again] = ana.asks(request("first", problem=NOT_A_LEAD))
         await ana.sees(f"Your answer to first (request r-first) was not accepted: {NOT_A_LEAD}")
         await ana.sees(f"problem {NOT_A_LEAD}")
-        listed = [line.partition("│")[0].strip() for line in ana.lines]
+        listed = [line.partition("│")[0].partition("(")[0].strip() for line in ana.lines]
         assert [one for one in listed if one in ("first", "second", "third")] == ["first", "second", "third"]
         await ana.presses("d", looks=False)
         assert again.is_open and second.is_open, "it has only just appeared"

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 from tests.cli.desk import Desk
 
+from signoff.broker import Broker
 from signoff.core.access import AccessKind, Permission, digest_of
 
 PEOPLE = """\
@@ -50,6 +51,20 @@ def test_an_instance_is_made_listed_and_revoked(team: Desk) -> None:
     assert team.run("aap", "instance", "list", "--json").data == {"instances": []}
     [over] = team.run("aap", "instance", "list", "--all", "--json").data["instances"]
     assert over["refusal"] == "revoked"
+
+
+def test_what_expired_is_not_said_to_be_revoked(team: Desk) -> None:
+    async def expired(broker: Broker) -> int:
+        a_second = timedelta(seconds=1)
+        await broker.aap.provision(str(UUID(int=1)), "bot", "soi_x", owner="ana", by="ana", lasts=a_second)
+        team.clock.advance(a_second)
+        return await broker.aap.sweep()
+
+    assert team.do(expired) == 1, "the server ends it"
+    listed = team.run("aap", "instance", "list", "--all")
+    assert "bot: its credential has expired" in listed.out and "revoked" not in listed.out
+    [over] = team.run("aap", "instance", "list", "--all", "--json").data["instances"]
+    assert over["refusal"] == "its credential has expired" and over["revoked_at"]
 
 
 def test_whether_it_runs_on_the_servers_machine_is_for_its_maker_to_say(team: Desk) -> None:

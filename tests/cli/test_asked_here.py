@@ -24,11 +24,11 @@ def shop(desk: Desk) -> Desk:
     return desk
 
 
-def runs(shop: Desk, rule: str, who: str) -> pexpect.spawn[str]:
+def runs(shop: Desk, rule: str, who: str, **environment: str) -> pexpect.spawn[str]:
     """A run whose question somebody sees."""
     (shop.directory / "signoff.yaml").write_text(f"{PEOPLE}{FILES}policy:\n  - {{ask: write_file, {rule}}}\n")
     command = ["run", "writer", "go", "--model", "script:script.yaml"]
-    return shop.sits_down(*command, SIGNOFF_AS=who)
+    return shop.sits_down(*command, SIGNOFF_AS=who, **environment)
 
 
 def rest_of(child: pexpect.spawn[str]) -> str:
@@ -96,11 +96,28 @@ def test_a_file_that_changed_since_the_diff_was_shown_is_shown_anew(shop: Desk) 
     child.expect("your answer > ")
     assert file.read_text() == "milk\n", "it is not overwritten before somebody saw that"
     again = " ".join(COLOUR.sub("", str(child.before)).split())
-    assert "again `a.txt` changed after ana approved it" in again
+    assert "again `a.txt` changed after the question; ana approved it" in again
     assert "+1 -1" in again and "-milk" in again
     child.sendline("a")
     rest_of(child)
     assert file.read_text() == "eggs"
     log = shop.run("audit", "log").out
-    assert "`a.txt` changed after ana approved it" in log.partition("cancelled")[2].splitlines()[0]
+    assert "`a.txt` changed after the question; ana approved it" in log.partition("cancelled")[2].splitlines()[0]
     assert "asked again: `a.txt` changed" in log
+
+
+def test_an_edit_is_shown_with_what_it_would_change(shop: Desk) -> None:
+    (shop.directory / "a.txt").write_text("milk\n")
+    editor = shop.directory / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i "s/eggs/oat milk/" "$1"\n')
+    editor.chmod(0o755)
+    child = runs(shop, "by: ops", "ana", EDITOR=str(editor), VISUAL="")
+    child.expect("your answer > ")
+    child.sendline("e")
+    child.expect("run it like this")
+    shown = COLOUR.sub("", str(child.before)).replace("\r", "")
+    assert '+  "content": "oat milk"' in shown.partition("your changes: +1 -1")[2]
+    assert "-milk\n│ +oat milk" in shown.partition("what it would change: +1 -1")[2]
+    child.sendline("y")
+    assert "result        write_file: wrote" in rest_of(child)
+    assert (shop.directory / "a.txt").read_text() == "oat milk"

@@ -125,6 +125,20 @@ def test_nothing_in_the_log_moves_the_cursor() -> None:
 
 
 @pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_an_export_does_nothing_to_a_terminal_and_is_as_it_is_in_a_file(form: str) -> None:
+    odd = "a\x1b[2J\x9b2J\u202eb\u3164c"
+    write([event("allowed", tool="look", args={"path": odd})])
+    program = start.terminal([*start.SIGNOFF, "audit", "export", "--format", form], encoding="utf-8", timeout=60)
+    shown = program.read()
+    assert "look" in shown
+    assert not set(shown) & {"\x9b", "\u202e", "\u3164"}
+    assert "\x1b" not in shown
+    if form == "jsonl":
+        assert {"\x9b", "\u202e", "\u3164"} <= set(run("export").stdout), "its bytes are signed"
+
+
+@pytest.mark.usefixtures("here")
 def test_log_as_json_is_one_object_a_line() -> None:
     made = drafts(14)
     write(made)
@@ -232,6 +246,15 @@ def test_log_follows() -> None:
 
 
 # --- verify ---
+
+
+@pytest.mark.usefixtures("here")
+def test_an_export_to_a_file_for_a_spreadsheet_is_one() -> None:
+    write(drafts(3))
+    assert "CSV cannot be verified" in run("export", "-o", "r.CSV").stderr
+    assert Path("r.CSV").read_text().startswith('"seq",')
+    assert "signed with" in run("export", "-o", "r.csv", "--format", "jsonl").stderr
+    assert "signed with" in run("export", "-o", "csv").stderr
 
 
 @pytest.mark.usefixtures("here")

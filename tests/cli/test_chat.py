@@ -344,6 +344,7 @@ def test_at_a_terminal_nothing_that_the_model_says_steers_it(shop: Desk) -> None
     child.sendline("hi")
     child.expect("Hi.*café")
     shown = str(child.match[0]) if isinstance(child.match, re.Match) else ""
+    shown = re.sub(r"[^\r\n]*\r\x1b\[K", "", shown)  # the line at the bottom, which was erased
     shown = shown.replace("\x1b[2m┃ \x1b[0m", "┃ ")  # the bar is ours
     assert "Hi⟦ESC⟧[2J⟦ESC⟧]52;c;cm0=⟦BEL⟧ ⟦U+202E⟧gnp.exe⟦U+2066⟧" in shown
     assert not set(shown) & {"\x1b", "\x07", "\u202e"}

@@ -35,9 +35,11 @@ def test_the_directory_holds_exactly_what_was_approved(tmp_path: Path) -> None:
     assert done.stderr.count("your answer >") == 4
     ran, _, rest = done.stdout.partition("What did not")
     assert "not asked again: an earlier answer was remembered always" in ran
-    assert "asked, because no rule allows it; approved by --answers (script), with other arguments" in ran
+    assert "asked by rule secrets; approved by script, with other arguments" in ran
     assert "denied by policy: secrets stay where they are" in rest
     assert "delete_file" in rest
+    assert "by --answers" not in done.stderr + done.stdout, "one name for who answers"
+    assert "by script: the answer was no" in rest
 
 
 def test_a_command_that_only_looks_harmless_is_asked_about_and_says_why(tmp_path: Path) -> None:
@@ -86,6 +88,7 @@ def test_without_a_terminal_it_answers_by_itself_and_says_how(tmp_path: Path) ->
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path: Path, wording: Wording) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert refused(signoff("demo", "--answers", "approve", "--dir", str(tmp_path))) == wording()
+    assert "answers by itself" not in signoff("demo", "--dir", str(tmp_path)).stderr
     assert files(tmp_path) == {"mine.txt": "mine"}
 
 

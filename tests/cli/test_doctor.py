@@ -65,38 +65,35 @@ def finding(desk: Desk, check: str, *flags: str) -> dict[str, Any]:
 
 def tools(desk: Desk, *flags: str) -> dict[str, dict[str, Any]]:
     found = examined(desk, *flags)["workers"]
-    return {"/".join((*one["chain"], one["tool"])): one for worker in found for one in worker["tools"]}
+    return {f"{worker['name']}/{one['tool']}": one for worker in found for one in worker["tools"]}
 
 
-# --- what can run unasked ---
+# --- one call of each tool ---
 
 
-def test_every_tool_with_the_rule_that_lets_it_run(shop: Desk) -> None:
+def test_every_tool_with_a_call_and_the_rules_that_let_others_run(shop: Desk) -> None:
     found = tools(shop)
     written = found["clerk/write_file"]
-    assert (written["effect"], written["toolset"], written["labels"]) == (
-        "conditional",
-        "filesystem_rw",
-        ["fs.write", "proc.exec"],
-    )
+    assert (written["effect"], written["toolset"], written["labels"]) == ("ask", "filesystem_rw", ["fs.write"])
+    assert written["sample"] == {"path": "example.txt", "content": "a"}
     [rule] = written["unasked"]
     assert (rule["rule"], rule["file"], rule["line"]) == ("rule-1", "signoff.yaml", 3)
     assert found["clerk/delete_file"]["effect"] == "ask"
     assert found["clerk/delete_file"]["unasked"] == []
-    assert [one["rule"] for one in found["clerk/read_file"]["unasked"]] == ["filesystem_rw/rule-3"]
+    read = found["clerk/read_file"]
+    assert (read["effect"], read["rules"]) == ("allow", ["filesystem_rw/rule-3"])
+    assert [one["rule"] for one in read["unasked"]] == ["filesystem_rw/rule-3"]
 
 
-def test_tools_of_workers_that_are_called(shop: Desk) -> None:
-    worker(shop, "boss", "instructions: Lead.\ndelegates: [clerk]\npolicy: [{deny: fs.write}]\n")
+def test_a_workers_own_rules_count(shop: Desk) -> None:
+    worker(
+        shop, "boss", "instructions: Lead.\ntoolsets: [filesystem_rw]\ndelegates: [clerk]\npolicy: [{deny: fs.write}]\n"
+    )
     found = tools(shop)
-    assert found["boss/clerk/write_file"]["effect"] == "deny"
-    assert found["clerk/write_file"]["effect"] == "conditional"
+    assert found["boss/write_file"]["effect"] == "deny"
+    assert found["clerk/write_file"]["effect"] == "ask"
     assert found["boss/worker_call"]["effect"] == "allow"
     assert set(tools(shop, "--worker", "boss")) == {name for name in found if name.startswith("boss/")}
-    page = shop.run("doctor").out
-    assert "  boss > clerk\n" in page
-    worker(shop, "boss", "instructions: Lead.\ndelegates: [clerk]\n")
-    assert "  boss > clerk: as clerk by itself\n" in shop.run("doctor").out
 
 
 def test_a_server_is_started_only_if_told(shop: Desk) -> None:
@@ -142,8 +139,8 @@ def test_servers_of_the_provider_are_named(shop: Desk) -> None:
         "mcp_server:cc": ("mcp_server", "deny"),
     }
     page = shop.run("doctor").out
-    assert re.search(r"every call +mcp_server:aa ", page)
-    assert re.search(r"never +mcp_server:bb, mcp_server:cc ", page)
+    assert re.search(r"allow +mcp_server:aa ", page)
+    assert re.search(r"deny +mcp_server:bb, mcp_server:cc ", page)
 
 
 CODE = """
@@ -186,10 +183,10 @@ def test_native_tools(shop: Desk) -> None:
 
 def test_silence_that_allows_is_told_with_the_tool(shop: Desk) -> None:
     write(shop, "policy: [{ask: read_file, timeout: 60, on_timeout: allow}]\n")
-    [rule] = tools(shop)["clerk/read_file"]["unanswered"]
-    assert rule["rule"] == "rule-1"
+    found = tools(shop)["clerk/read_file"]
+    assert (found["effect"], found["rules"], found["unanswered"]) == ("ask", ["rule-1"], "allow")
     assert ("warning", "silence-allows") in checks(shop)
-    assert "when nobody answers, by rule-1" in shop.run("doctor").out
+    assert "when nobody answers, it runs by rule-1" in shop.run("doctor").out
 
 
 # --- what is wrong ---
@@ -200,7 +197,7 @@ def test_a_project_in_which_nothing_is_wrong(shop: Desk) -> None:
     said = shop.run("doctor", "--strict")
     assert said.code == 0
     assert "nothing was found" in said.out
-    assert said.out.rstrip().endswith("0 errors, 0 warnings, 0 notes.")
+    assert " ".join(said.out.split()).endswith("0 errors, 0 warnings, 0 notes.")
 
 
 def test_without_a_project_and_without_workers(desk: Desk, wording: Wording) -> None:
@@ -343,7 +340,7 @@ def test_rules_in_code_are_told_from_built_in_ones(shop: Desk) -> None:
     worker(shop, "clerk", "instructions: Look.\ntoolsets: [eyes, filesystem_ro]\n")
     write(shop, "policy: []\n")
     page = shop.run("doctor").out
-    assert "every call  look  (eyes)\n              by eyes/rule-1 (in Python): allows every call\n" in page
+    assert "allow       look()  (eyes)\n              by eyes/rule-1 (in Python): allows every call\n" in page
     assert "by filesystem_ro/rule-4 (built in)" in page
 
 
@@ -470,12 +467,12 @@ def give(desk: Desk, **changes: Any) -> None:
     """Change the one grant there is."""
     if changes.pop("schema_hash", False):
         from signoff.cli.doctor_findings import Files
-        from signoff.cli.inspection import known_tools, survey_of, worker_files
+        from signoff.cli.inspection import known_tools, listings_of, worker_files
         from signoff.wiring import settings_for
 
         settings = settings_for(None)
         files = Files(settings, worker_files(settings).right)
-        tools = known_tools(survey_of(files, ["clerk"], connect=False))
+        tools = known_tools(listings_of(files, ["clerk"], connect=False)[0])
         changes["schema_hash"] = next(one.schema_hash for one in tools if one.name == "write_file")
 
     async def work(broker: Any) -> None:
@@ -557,8 +554,8 @@ def test_the_page_of_the_documentation(
 
 
 def test_a_store_on_a_server(shop: Desk, postgres_url: str) -> None:
-    assert "signoff db upgrade" in finding(shop, "store", "--store", postgres_url)["fix"]
-    assert shop.run("db", "upgrade", "--store", postgres_url).code == 0
+    assert "created with the first request" in finding(shop, "store", "--store", postgres_url)["fix"]
+    assert shop.run("inbox", "--store", postgres_url).code == 0
     found = examined(shop, "--store", postgres_url)
     assert found["findings"] == []
     assert re.fullmatch(r"schema version \d+, an empty audit log", found["store"]["state"])

@@ -86,10 +86,12 @@ def test_installed_for_a_server_with_the_credential_of_an_instance(
 
 def test_status_says_what_keeps_it_from_working(desk: Desk, home: Path) -> None:
     file = home / ".claude" / "settings.json"
-    assert desk.run("hook", "status").out == ""
+    assert desk.run("hook", "status").out.startswith("No hook is installed: signoff hook install AGENT")
+    assert "The hook of" not in desk.run("doctor").out
     desk.run("hook", "install", "claude-code", "--yes")
     said = desk.run("hook", "status")
     assert (said.code, "installed" in said.out, "!" in said.out) == (0, True, False)
+    assert "The hook of Claude Code goes by this policy: what it allows runs" in desk.run("doctor").out
     settings = json.loads(file.read_text())
     settings |= {"disableAllHooks": True, "permissions": {"defaultMode": "bypassPermissions"}}
     groups = settings["hooks"]["PreToolUse"]

@@ -26,12 +26,13 @@ from signoff.reports.inbox_report import View
 from signoff.testing import FakeClock
 
 OPS = Requirement(role="ops", quorum=2, timeout=timedelta(minutes=15), message="Two ops people, please")
-HOSTILE = "fine\x1b[2J\x1b[H\r\nsignoff: approved\u202e\u200b\x9b2J"
+HOSTILE = "fine\x1b[2J\x1b[H\r\nsignoff: approved\u202e\u200b\x9b2J\u3164\ufe0f"
 
 
 def plain(text: str) -> None:
     """Nothing in it moves the cursor or hides."""
-    odd = {char for char in text if char != "\n" and unicodedata.category(char) in {"Cc", "Cf", "Cs"}}
+    hides = {"Cc", "Cf", "Cs"}
+    odd = {one for one in text if one != "\n" and (unicodedata.category(one) in hides or one in "\u3164\ufe0f")}
     assert odd == set()
 
 
@@ -103,13 +104,21 @@ def test_votes_count_and_halts_stand_at_the_top(desk: Desk, wording: Wording) ->
 
 
 def test_an_unknown_outcome_stands_out_with_its_three_answers(desk: Desk, wording: Wording) -> None:
-    one = desk.start_and_die(asks())
+    one = desk.start_and_die(asks(run=desk.begin("runabc2345")))
     out = desk.run("inbox").out
     assert out == wording(request=one, ago=AGO)
     for answer in ("happened", "did-not", "stop-run"):
         assert f"signoff outcome {one} {answer}" in out
     [told] = desk.run("inbox", "--json").data["requests"]
     assert (told["state"], told["answers"]) == ("unknown", ["happened", "did-not", "stop-run"])
+
+
+def test_without_a_run_nobody_is_offered_to_end_it(desk: Desk) -> None:
+    one = desk.start_and_die(asks())
+    for out in (desk.run("inbox").out, desk.run("show", one).out):
+        assert f"signoff outcome {one} did-not" in out and "stop-run" not in out
+    [told] = desk.run("inbox", "--json").data["requests"]
+    assert told["answers"] == desk.run("show", one, "--json").data["answers"] == ["happened", "did-not"]
 
 
 def test_time_is_fed_before_it_is_shown(desk: Desk, wording: Wording) -> None:
@@ -170,6 +179,7 @@ def test_nothing_a_call_brings_along_moves_the_cursor(desk: Desk) -> None:
         plain(said.out)
         assert "\nsignoff: approved" not in said.out
     plain(desk.run("approve", one, "--as", "ben").err)
+    plain(desk.run("show", HOSTILE).err)
 
 
 # --- inbox --watch ---
@@ -233,6 +243,8 @@ def test_a_key_opens_the_card_of_a_request_and_answers_it_there(desk: Desk) -> N
     program.send("k\r")
     program.expect_exact("What happened?")
     program.expect_exact("your answer >")
+    program.sendline("yes")
+    program.expect_exact("“yes” is not one of the answers. Nothing is on record.")
     program.sendline("h")
     program.expect_exact("on record: it happened")
     assert desk.request(lost).state is State.SUCCEEDED

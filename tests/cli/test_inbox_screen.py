@@ -13,11 +13,11 @@ from signoff.core.verdict import Requirement
 pytest.importorskip("textual")
 
 
-def presses_until(screen: pexpect.spawn[str], key: str, seen: str) -> None:
+def presses_until(screen: pexpect.spawn[str], key: str, seen: str | type[pexpect.EOF]) -> None:
     """Press a key again and again: right after a card appears, keys are not believed."""
     for _ in range(40):
         screen.send(key)
-        if screen.expect_exact([seen, pexpect.TIMEOUT, pexpect.EOF], timeout=1) == 0:
+        if screen.expect_exact(list(dict.fromkeys([seen, pexpect.TIMEOUT, pexpect.EOF])), timeout=1) == 0:
             return
     raise AssertionError(f"{seen!r} did not come")
 
@@ -27,7 +27,12 @@ def test_what_waits_is_answered_on_the_screen(desk: Desk) -> None:
     screen = desk.sits_down("inbox", "--tui", "--as", "ana")
     screen.expect_exact("may pay run?")
     presses_until(screen, "a", "you approve it once")
-    screen.expect(pexpect.EOF)
+    screen.expect_exact("No pending requests. New ones are shown here; q quits.")
+    [second] = desk.open(asks(args={"to": "yan", "amount": 6}))
+    screen.expect_exact("may pay run?")
+    presses_until(screen, "d", "you deny it")
+    presses_until(screen, "q", pexpect.EOF)
+    assert desk.request(second).state is State.DENIED
     settled = desk.request(first)
     assert settled.state is State.APPROVED
     assert settled.decision is not None
@@ -41,7 +46,7 @@ def test_an_approval_that_is_not_enough_says_how_many_agreed(desk: Desk) -> None
     screen.expect_exact("may pay run?")
     presses_until(screen, "a", "you vote yes, once")
     screen.expect_exact("1 of 2 have agreed so far; it is still pending: ")
-    screen.expect(pexpect.EOF)
+    presses_until(screen, "q", pexpect.EOF)  # it is not shown again to who has answered
     assert desk.request(first).state is State.PENDING
 
 
@@ -50,6 +55,22 @@ def test_only_mine_leaves_out_what_others_have_to_answer(desk: Desk, wording: Wo
     said = desk.run("inbox", "--tui", "--mine", "--as", "cleo")
     assert said.code == 0
     assert said.out == wording()
+
+
+def test_who_may_not_approve_reads_so_on_the_card_and_a_deputy_does_not(desk: Desk) -> None:
+    desk.open(asks(needs=Requirement(role="ops", quorum=2)))
+    for how in ("--tui", "--watch"):
+        screen = desk.sits_down("inbox", how, "--as", "cleo")
+        if how == "--watch":
+            screen.expect_exact("Enter opens the card")
+            screen.send("\r")
+        screen.expect("not.*?approve.*?it:.*?cleo.*?does")  # folded, anywhere
+        screen.close(force=True)
+    desk.run("delegate", "ana", "cleo", "--until", "1d", "--as", "ana")
+    screen = desk.sits_down("inbox", "--tui", "--mine", "--as", "cleo")
+    screen.expect_exact("may pay run?")
+    assert screen.expect(["does not have", "sha256"]) == 1
+    screen.close(force=True)
 
 
 def test_without_a_terminal_it_says_so(desk: Desk, wording: Wording) -> None:

@@ -115,7 +115,7 @@ def test_stores_lists_what_is_there_where_nobody_can_tell_which_is_meant(shop: S
     moved = second.rename(shop.above / "second moved")
     told, _ = shop.type(moved, "stores")
     assert "which of their stores is meant?" in told
-    assert told.count("1 request waits, 1 run") == 2
+    assert told.count("1 request waits, 1 active run") == 2
     listed = shop.stores(moved)
     assert listed["here"]["store"] is None
     assert {one["project"] for one in listed["stores"]} == {str(first), str(second)}
@@ -194,8 +194,8 @@ def test_stores_lists_what_waits_where_and_whose_project_is_gone(shop: Shop) -> 
     out, _ = shop.type(two, "stores")
     assert f"{one}  (no longer there)\n" in out
     assert f"{two}  (here)\n" in out
-    assert out.count("  1 request waits, 1 run\n") == 1
-    assert out.count("  1 request waits, 1 run, halted\n") == 1
+    assert out.count("  1 request waits, 1 active run\n") == 1
+    assert out.count("  1 request waits, 1 active run, halted\n") == 1
     found = {one["project"]: one for one in shop.stores(shop.above)["stores"]}
     assert (found[str(one)]["there"], found[str(two)]["there"]) == (False, True)
 

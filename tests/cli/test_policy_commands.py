@@ -442,3 +442,14 @@ def test_check_leaves_toolsets_in_peace_that_are_known_once_they_run(here: Path,
     result = run("check")
     assert (result.exit_code, result.output) == (0, wording())
     assert json.loads(run("check", "--json").output)["unlisted"] == ["tickets"]
+
+
+@pytest.mark.parametrize("store", ["mysql://x:hunter2@y/z", "nonsense", "sqlite:", "postgresql:x"])
+def test_check_refuses_a_store_that_every_other_command_refuses(here: Path, store: str) -> None:
+    (here / "signoff.yaml").write_text(f'store: "{store}"\npolicy: []\n')
+    result = run("check")
+    assert result.exit_code == 2 and "signoff.yaml: store: this " in result.output
+    told = json.loads(run("check", "--json").output)
+    assert not told["ok"] and "sqlite:.signoff/signoff.db" in told["error"] and "hunter2" not in told["error"]
+    (here / "signoff.yaml").write_text("store: sqlite:a.db\npolicy: []\n")
+    assert run("check").exit_code == 0

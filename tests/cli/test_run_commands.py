@@ -114,6 +114,13 @@ def test_cancel_withdraws_what_was_asked(desk: Desk, wording: Wording) -> None:
     assert again.err == wording()
 
 
+def test_a_long_line_of_a_timeline_keeps_the_request_it_is_about(desk: Desk) -> None:
+    run = desk.begin("runabc2345")
+    [one] = desk.open(asks(args={"to": "zoe" * 99, "amount": 5}, run=run))
+    [asked] = [line for line in desk.run("runs", "show", run).out.splitlines() if "  asked  " in line]
+    assert asked.endswith(f"[{one}]") and "…" in asked and len(asked) <= 120
+
+
 def test_a_run_that_is_not_there(desk: Desk, wording: Wording) -> None:
     desk.begin("runabc2345")
     desk.begin("runabd2345")

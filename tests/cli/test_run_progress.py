@@ -151,6 +151,20 @@ agent = Agent(Priced(answer, model_name="gpt-4o"))
 """
 
 
+def test_a_call_that_does_not_begin_is_told(desk: Desk) -> None:
+    desk.directory.joinpath("signoff.yaml").write_text("policy: []\n")
+    desk.directory.joinpath("workers").mkdir()
+    desk.directory.joinpath("workers/reader.yaml").write_text("instructions: Read.\ntoolsets: [filesystem_ro]\n")
+    calls = [("shel", {}), ("read_file", {"pat": "x"}), ("read_file", {"path": "nowhere"})]
+    turns = [*({"calls": [{"tool": tool, "args": args}]} for tool, args in calls), {"say": "done"}]
+    desk.directory.joinpath("turns.yaml").write_text(json.dumps(turns))
+    told = desk.run("run", "reader", "read", "--model", "script:turns.yaml").err
+    assert "  not called    shel: there is no such tool\n" in told
+    assert "  not called    read_file: it does not take these arguments: path: Field required" in told
+    assert "  failed        read_file(" in told and "  `nowhere` does not exist\n" in told
+    assert told.count("not called") == 2, "what began is told by its own steps"
+
+
 def test_a_known_price_is_told(desk: Desk) -> None:
     (desk.directory / "priced.py").write_text(PRICED)
     said = desk.run("run", "priced:agent", "go", "--json")

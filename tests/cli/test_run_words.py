@@ -9,6 +9,7 @@ import pytest
 from tests.cli.desk import Desk
 
 from signoff.cli.progress import result_line
+from signoff.gate.arguments import with_notice
 
 AGENT = """
 from pydantic_ai import Agent
@@ -95,4 +96,5 @@ def test_programs_are_told_what_they_were_told_before(shop: Desk) -> None:
 
 def test_a_result_is_one_line_without_secrets_that_steers_nothing() -> None:
     assert result_line("read", "\n\n") == "read: nothing"
+    assert result_line("read", with_notice("one", {"path": "a]"})) == "read: one", "the notice is for the model"
     assert result_line("read", "a \x1b[2J hunter2 b", ["hunter2"]).startswith("read: a ⟦ESC⟧[2J ⟦masked 1: declared")

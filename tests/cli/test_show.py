@@ -31,6 +31,16 @@ def test_of_a_long_argument_the_ends_are_shown_and_how_much_is_between(desk: Des
     assert f"`signoff show {one} --whole` prints everything, `--arg NAME` only one argument" in flat
 
 
+def test_a_call_that_was_answered_is_not_asked_about_any_more(desk: Desk) -> None:
+    [one] = desk.open(asks(metadata={"before": "a\n", "after": "b\n", "path": "x"}))
+    open_card = desk.run("show", one).out
+    assert "may pay run?" in open_card and "what would change" in open_card
+    assert desk.run("deny", one, "--as", "ana").code == 0
+    for words in ((), ("--whole",)):
+        card = desk.run("show", one, *words).out
+        assert "may pay run?" not in card and "would change" not in card and "the change in x: +1 -1" in card
+
+
 def test_whole_shows_every_line(desk: Desk) -> None:
     said = desk.run("show", asked_about(desk), "--whole")
     assert said.out.count("line 0") == LINES

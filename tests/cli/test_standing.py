@@ -135,3 +135,24 @@ def test_a_run_of_a_program_is_not_said_to_go_on_by_a_command_that_cannot_do_it(
     assert "No run is ready to resume." in told
     assert "1 run is ready, started by a program: only that program can resume it" in told
     assert "signoff resume" not in does("runs")
+
+
+def test_a_question_that_too_few_may_answer_and_one_for_others_say_so_everywhere(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, ONE_BY_ONE)
+    rules = "people: {ana: {roles: [dev]}, ben: {roles: [ops]}}\npolicy: [{ask: touch, by: ops, quorum: 2}]\n"
+    (tmp_path / "signoff.yaml").write_text(rules)
+    said = " ".join(shop.does(3, "run", "shop:agent", "go", "--model", "script:turns.yaml", "--suspend").split())
+    short = "needs 2 people with the role ops; only 1 listed person may approve it, so it cannot run"
+    refused = "you may not approve it: ana does not have the role ops"
+    assert f"{short}; {refused}" in said
+    assert "Answer: somebody else: signoff approve " in said
+    run = said.split("signoff resume ")[1].split()[0]
+    assert refused in " ".join(shop.does(3, "resume", run).split())
+    _, request = shop.waiting()
+    rows = " ".join(shop.does(0, "inbox").split())
+    assert short in rows and "you may not" not in rows
+    shown = " ".join(shop.does(0, "show", request, "--no-pager").split())
+    assert "You may not approve it: ana does not have the role ops" in shown
+    assert f"Somebody else: signoff approve {request}" in shown
+    shop.environment["SIGNOFF_AS"] = "ben"
+    assert "Somebody else" not in shop.does(0, "show", request, "--no-pager")

@@ -120,6 +120,9 @@ def test_a_link_leads_to_the_server_that_runs(desk: Desk) -> None:
     said = desk.run("people", "link", "ben")
     assert said.out.startswith("http://127.0.0.1:8420/sign-in?link=sol_")
     assert "No server runs now. This is for one that signoff serve starts at http://127.0.0.1:8420" in said.err
+    assert said.err.splitlines()[0].endswith("; else use --url.")
+    told = desk.run("aap", "instance", "create", "early").err
+    assert "else the address that it prints, with /aap." in told and "--url" not in told, "it has no such option"
     desk.do(lambda broker: take_store(broker.ledger, "http://127.0.0.1:18320"))
     said = desk.run("people", "link", "ben")
     assert said.out.startswith("http://127.0.0.1:18320/sign-in?link=sol_") and "No server" not in said.err

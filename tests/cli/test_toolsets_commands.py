@@ -48,7 +48,7 @@ def listed(done: Any) -> dict[str, Any]:
 
 
 def effects(row: dict[str, Any]) -> dict[str, str]:
-    return {tool["name"]: tool["effect"] for tool in row["tools"]}
+    return {tool["tool"]: tool["effect"] for tool in row["tools"]}
 
 
 @pytest.mark.mission("C1")
@@ -61,10 +61,10 @@ def test_c1_names_come_with_where_they_are_from_their_tools_and_the_effect_of_ea
     assert found["shell_readonly"]["origin"] == "built in"
     assert found["files"]["used_by"] == ["clerk"]
     assert effects(found["files"]) == {
-        "list_files": "conditional",
-        "read_file": "conditional",
-        "search_files": "conditional",
-        "write_file": "conditional",
+        "list_files": "allow",
+        "read_file": "allow",
+        "search_files": "allow",
+        "write_file": "allow",
         "edit_file": "ask",
         "move_file": "ask",
         "delete_file": "deny",
@@ -73,13 +73,6 @@ def test_c1_names_come_with_where_they_are_from_their_tools_and_the_effect_of_ea
     assert effects(found["look"]) == {"look": "ask"}
     assert effects(found["web"]) == {"web_search": "allow"}
     assert "hush" not in done.stdout + done.stderr
-
-
-def test_a_workers_own_rules_count_for_it(project: Path, wording: Wording) -> None:
-    found = listed(signoff("toolsets", "--worker", "clerk", "--json", cwd=project))
-    assert set(found) == {"files", "mine"}
-    assert effects(found["files"])["write_file"] == "deny"
-    assert refused(signoff("toolsets", "--worker", "clrk", cwd=project)) == wording()
 
 
 def test_what_is_broken_is_named_and_fails_only_where_a_worker_uses_it(project: Path, wording: Wording) -> None:
@@ -103,7 +96,7 @@ def test_one_toolset_whole(project: Path, wording: Wording) -> None:
     told = json.loads(signoff("toolsets", "show", "files", "--json", cwd=project).stdout)
     assert told["config_schema"]["properties"]["max_bytes"]["type"] == "integer"
     assert {"files/rule-1", "filesystem_rw/rule-1"} <= {rule["id"] for rule in told["rules"]}
-    read = next(tool for tool in told["tools"] if tool["name"] == "read_file")
+    read = next(tool for tool in told["tools"] if tool["tool"] == "read_file")
     assert read["arguments"][0] == "path"
     assert read["labels"] == ["fs.read"]
 
@@ -117,7 +110,7 @@ def test_one_that_lists_by_the_run_shows_what_it_lists_now(project: Path) -> Non
     done = signoff("toolsets", "show", "look", cwd=project)
     assert done.returncode == 0, done.stderr
     assert "look(deep)" in done.stdout and "Look around." in done.stdout
-    assert "its tools are decided in each run\n" in done.stdout
+    assert "its tools are decided in each run" in done.stdout
 
 
 def test_one_that_is_broken_still_says_what_it_takes(project: Path, wording: Wording) -> None:
@@ -143,21 +136,19 @@ def test_a_built_in_that_has_no_entry_yet_is_not_broken(project: Path) -> None:
 
 def test_rows_have_no_blanks_at_their_end(project: Path) -> None:
     lines = signoff("toolsets", cwd=project, SECRET_DSN="x").stdout.splitlines()
-    assert "  look  ask" in lines, "a tool without labels"
+    assert "  ask         look(deep=false)" in lines
     assert [line for line in lines if line != line.rstrip()] == []
-    shown = signoff("toolsets", "show", "look", cwd=project, SECRET_DSN="x").stdout.splitlines()
-    assert "  ask" in shown
 
 
 def test_mcp_servers_are_started_only_when_asked_to(tmp_path: Path) -> None:
     here = tmp_path / "mcp"
     shutil.copytree(MCP, here)
     shutil.copy(Path(__file__).with_name("tickets_server.py"), here / "server.py")
-    done = signoff("toolsets", "--worker", "desk", cwd=here)
+    done = signoff("toolsets", cwd=here)
     assert done.returncode == 0, done.stderr
     assert "--connect" in done.stdout
     assert "list_tickets" not in done.stdout
-    found = listed(signoff("toolsets", "--worker", "desk", "--connect", "--json", cwd=here))
+    found = listed(signoff("toolsets", "--connect", "--json", cwd=here))
     assert effects(found["tickets"]) == {
         "list_tickets": "allow",
         "read_ticket": "allow",
@@ -167,7 +158,8 @@ def test_mcp_servers_are_started_only_when_asked_to(tmp_path: Path) -> None:
     }
     assert {tool["kind"] for tool in found["tickets"]["tools"]} == {"mcp"}
     done = signoff("toolsets", "show", "tickets", "--connect", cwd=here)
-    assert "comment(number, text)\n  ask          (data.write, says its server)\n  Add a comment" in done.stdout
+    labels = "labels of this call: data.write (says its server)"
+    assert f"comment(number, text)\n  Add a comment to a ticket.\n  {labels}" in done.stdout
 
 
 @pytest.mark.nightly  # tests/examples runs it daily, with a person who approves one call and denies another

@@ -133,3 +133,15 @@ def test_what_is_not_ours_is_left_to_whoever_made_it(town: Town) -> None:
         assert theirs.replies == []
 
     town.do(work())
+
+
+@pytest.mark.parametrize("kind", [2, 4, 99])
+def test_what_is_no_press_is_none_whatever_custom_id_it_has(town: Town, kind: int) -> None:
+    made = Press(verb=Verb.APPROVE, request=town.request.id, digest=town.request.args_digest[:12])
+
+    async def forged() -> None:
+        await town.house.ana.forge(town.message.place, made.id, town.message, kind=kind)
+        await told(await town.house.ana.forge(town.message.place, "signoff:1:none", town.message))  # heard after it
+
+    town.do(forged())
+    assert town.do(town.house.state(town.request)) is State.PENDING

@@ -54,7 +54,7 @@ OURS = re.compile(
             rf"\*\*Withdrawn\*\* at {_AT}\.",
             r"\*\*Edited:\*\* \+\d+ -\d+",
             r"\*\*Remembered\*\* for later calls, too\.",
-            rf"\*\*Running\*\* since {_AT}\.",
+            rf"\*\*Started\*\* at {_AT}, without an outcome yet\.",
             rf"\*\*It ran\*\*, and ended at {_AT}\.",
             rf"\*\*It happened\*\*, says \0 at {_AT}\.",
             rf"\*\*It failed\*\* at {_AT}\.",
@@ -74,7 +74,7 @@ OURS = re.compile(
     )
 )
 TITLES = re.compile(
-    r"(?:May \0 run\?|\0(?: was approved| is running| ran| failed| was denied|: nobody answered| was withdrawn)"
+    r"(?:May \0 run\?|\0(?: was approved| was started| ran| failed| was denied|: nobody answered| was withdrawn)"
     r"|Did \0 happen\?)(?: \(\d+ of \d+\))?"
 )
 

@@ -256,8 +256,8 @@ APPROVED = "**Approved** by `ana` via `discord` at <t:1767268860>."
         (
             State.CLAIMED,
             {},
-            "`pay_invoice` is running",
-            f"{APPROVED}\n**Running** since <t:1767268860>.",
+            "`pay_invoice` was started",
+            f"{APPROVED}\n**Started** at <t:1767268860>, without an outcome yet.",
         ),
         (
             State.SUCCEEDED,

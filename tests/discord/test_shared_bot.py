@@ -62,9 +62,11 @@ async def test_what_is_nobodys_is_answered_in_time_by_when_it_was_pressed(
         assert "has no request" in await told(await house.ana.forge(message.place, gone, message, late=1000.0))
 
 
-async def test_a_backup_in_the_same_channel_leaves_the_answer_to_whoever_asked(house: House, service: Service) -> None:
-    night = discord_channel(service.token, channel=str(service.channel.id), people=house.accounts, name="night")
-    post = Reconciler(house.broker, [Route(house.channel()), Route(night, backup_for="discord")], inbox=house.inbox)
+async def test_a_second_channel_of_a_bot_leaves_the_answer_to_whoever_asked(house: House, service: Service) -> None:
+    night = discord_channel(
+        service.token, channel=str(service._new_channel("night").id), people=house.accounts, name="night"
+    )
+    post = Reconciler(house.broker, [Route(house.channel()), Route(night)], inbox=house.inbox)
     running = asyncio.create_task(post.run())
     try:
         await service.connected(2)

@@ -32,7 +32,7 @@ from signoff.core.card import APPROVING, Card, Choice, remember_text
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.offer import how_long, wider_terms
 from signoff.core.people import Actor
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, WithEdit
 from signoff.core.safe_text import spelled_out
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError
@@ -68,6 +68,8 @@ class Dialog:
     """Why the person here is not entitled to answer; empty if nothing is known against it."""
     draft_rules: DraftRules | None = None
     """Drafts rules from the call; None if there is no file to write them to."""
+    with_edit: WithEdit | None = None
+    """Returns the request as it would be asked with edited arguments, to show what they would change."""
     moot: Callable[[], str] = lambda: ""
     """Returns why the question is no longer open, or an empty text."""
     was_shown: bool = field(default=False, init=False)
@@ -306,6 +308,7 @@ class Dialog:
             start=start_of(self.request),
             command=self.editor,
             secrets=(*self.secrets, *self.request.secrets),
+            with_edit=self.with_edit,
             moot=self.moot,
         )
         if edited is not None:

@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
+from rich.text import Text
+
 from signoff.channels.answer_keys import is_yes
 from signoff.channels.editor import BrokenArgs, EditorFailed, edit_text, find_editor, pretty, read_args, write_args
-from signoff.channels.render import draw_diff
+from signoff.channels.render import TerminalLook, draw_diff
 from signoff.channels.terminal_screen import Screen
 from signoff.core.canonical import canonical
-from signoff.core.card import Card
+from signoff.core.card import Card, card_for
 from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import Redacted, redact, restore
-from signoff.core.request import ApprovalRequest
-from signoff.errors import CannotCanonicalise, EditRefused
+from signoff.core.request import ApprovalRequest, WithEdit
+from signoff.errors import CannotCanonicalise, EditRefused, SignoffError
 
 UNUSABLE = (BrokenArgs, EditRefused, CannotCanonicalise)
 """Raised by `EditDraft.read` if a text holds no usable arguments; the error says why."""
@@ -36,6 +38,8 @@ class Edited(NamedTuple):
     """Whether they differ from the model's arguments."""
     diff: Preview
     """The diff from the model's arguments to the edited ones, with secrets masked."""
+    would_change: Preview | None
+    """What the call would change with them; None if that is not known."""
 
 
 @dataclass(slots=True)
@@ -45,6 +49,7 @@ class EditDraft:
     asked: Mapping[str, Any]
     start: Mapping[str, Any]
     secrets: Iterable[str] = ()
+    with_edit: WithEdit | None = None
     shown: Redacted = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,7 +75,15 @@ class EditDraft:
         args = restore(written, self.start, self.shown)
         before = redact(self.asked, secrets=self.secrets).args
         diff = unified_diff(f"{pretty(before)}\n", f"{pretty(written)}\n")
-        return Edited(args, canonical(args) != canonical(self.asked), diff)
+        changed = canonical(args) != canonical(self.asked)
+        return Edited(args, changed, diff, self._preview(args) if changed else None)
+
+    def _preview(self, args: Mapping[str, Any]) -> Preview | None:
+        changed = self.with_edit(args) if self.with_edit is not None else None
+        try:
+            return card_for(changed, secrets=self.secrets).preview if changed is not None else None
+        except (SignoffError, ValueError, TypeError, RecursionError):  # said when the answer is taken
+            return None
 
 
 def edit_arguments(
@@ -81,13 +94,14 @@ def edit_arguments(
     start: Mapping[str, Any],
     command: str | None,
     secrets: Iterable[str],
+    with_edit: WithEdit | None,
     moot: Callable[[], str],
 ) -> Mapping[str, Any] | None:
     """Return the edited arguments once the person has confirmed them; None if nothing was changed or confirmed.
 
     `start` is what the editor opens with. Secrets are masked in it and restored afterwards.
     """
-    draft = EditDraft(asked, start, secrets)
+    draft = EditDraft(asked, start, secrets, with_edit)
     heading = f"The arguments of {card.chain}. Save and close; you will see the changes before anything runs."
     text = draft.text([heading, *draft.hints(card)])
     while True:
@@ -105,7 +119,7 @@ def edit_arguments(
         if not edited.changed:
             screen.say("The arguments are unchanged.")
             return None
-        return edited.args if _confirmed(screen, edited.diff, moot) else None
+        return edited.args if _confirmed(screen, edited, moot) else None
 
 
 def _in_editor(screen: Screen, command: str | None, text: str) -> str:
@@ -115,14 +129,19 @@ def _in_editor(screen: Screen, command: str | None, text: str) -> str:
     return edit_text(editor, text, stdin=screen.keyboard.fd(), stdout=screen.fd())
 
 
-def _confirmed(screen: Screen, diff: Preview, moot: Callable[[], str]) -> bool:
-    lines, prompt = draw_diff(diff, screen.look, changes_title(diff)).lines, "run it like this? y yes, Enter no"
+def _confirmed(screen: Screen, edited: Edited, moot: Callable[[], str]) -> bool:
+    lines, prompt = draw_edit(edited, screen.look), "run it like this? y yes, Enter no"
     if not screen.page(lines, moot, below=screen.rows(f"{prompt} > ")):
         screen.say("You have not seen all of your changes.", "yellow")
         return False
     return is_yes(screen.ask(prompt, moot))
 
 
-def changes_title(diff: Preview) -> str:
-    """Return the heading above the diff of a person's edit."""
-    return f"your changes: +{diff.added} -{diff.removed}"
+def draw_edit(edited: Edited, look: TerminalLook) -> Sequence[Text]:
+    """Draw the diff of a person's edit, and what the call would change with it."""
+    diff, then = edited.diff, edited.would_change
+    lines = draw_diff(diff, look, f"your changes: +{diff.added} -{diff.removed}").lines
+    if then is None or not then.text:
+        return lines
+    title = f"what it would change: +{then.added} -{then.removed}" if then.kind == "diff" else "what it would do"
+    return [*lines, *draw_diff(then, look, title).lines]

@@ -101,6 +101,8 @@ class Cut:
     """Maximum number of arguments; 0 for no limit."""
     rest: str = REST
     """Says how to see what is left out."""
+    asks: bool = True
+    """Whether the call waits for an answer. Otherwise the drawing asks nothing, and says what was asked about."""
 
 
 WHOLE = Cut(rows=0)
@@ -137,7 +139,7 @@ def top_of(drawing: Drawing, room: int, look: TerminalLook) -> Drawing:
 def _drawn(card: Card, look: TerminalLook, cut: Cut) -> Drawing:
     frame = _Frame(look, cut.rest)
     refused = " (answer not accepted)" if card.problem else ""
-    frame.rule(look.edges.top, f"may {card.tool} run?{refused}")
+    frame.rule(look.edges.top, f"may {card.tool} run?{refused}" if cut.asks else card.tool)
     frame.fields([("LOOSENED", text, "bold yellow") for text in card.loosened])
     if not card.title.startswith(f"{card.tool}("):  # otherwise the title only repeats the arguments
         frame.text(card.title, "bold")
@@ -151,7 +153,7 @@ def _drawn(card: Card, look: TerminalLook, cut: Cut) -> Drawing:
         _draw_preview(frame, card.preview, cut)
     _draw_context(frame, card)
     _draw_comments(frame, card)
-    _draw_notes(frame, card, whole=cut is WHOLE)
+    _draw_notes(frame, card, whole=not cut.rows)
     separator = " · " if look.boxes else ", "
     frame.rule(look.edges.bottom, f"request {card.request_id}{separator}sha256 {card.digest[:12]}", "dim")
     return Drawing(tuple(frame.lines), frame.shortened)
@@ -210,7 +212,7 @@ def _facts(card: Card) -> list[tuple[str, str, str]]:
         ("earlier", card.answers, ""),
         ("note", card.note, ""),
     ]
-    facts += [("error", error, "yellow") for error in card.errors]
+    facts += [("in doubt", error, "yellow") for error in card.errors]
     facts += [("message", card.message, "bold"), ("careful", IRREVERSIBLE if card.irreversible else "", "bold yellow")]
     facts += [("needs", card.needs, ""), ("until", card.until, "")]
     return [fact for fact in facts if fact[1]]
@@ -256,16 +258,20 @@ def _draw_args(frame: _Frame, card: Card, cut: Cut) -> None:
     frame.rule(
         frame.look.edges.middle, f"{len(args)} arguments" if len(args) > 1 else "argument" if args else "no arguments"
     )
-    frame.fields([_arg_field(arg, card.preview) for arg in shown], cut.rows)
+    frame.fields([_arg_field(arg, card.preview, cut) for arg in shown], cut.rows)
     if len(shown) < len(args):
         frame.left_out(f"{len(args) - len(shown):,} more arguments")
 
 
-def _arg_field(arg: CardArg, preview: Preview | None) -> tuple[str, str, str]:
+def _arg_field(arg: CardArg, preview: Preview | None, cut: Cut) -> tuple[str, str, str]:
     if preview is None or not _is_in_diff(arg.text, preview):
         return arg.name, arg.text, ""
     lines = arg.text.removesuffix(_LF).count(_LF) + 1
-    return arg.name, f"all {lines:,} lines are in what would change, below", "italic"
+    return arg.name, f"all {lines:,} lines are in {_change(cut)}, below", "italic"
+
+
+def _change(cut: Cut) -> str:
+    return "what would change" if cut.asks else "the change"
 
 
 _LF = "\n"
@@ -290,14 +296,15 @@ def _is_in_diff(text: str, preview: Preview) -> bool:
 
 def _draw_preview(frame: _Frame, preview: Preview, cut: Cut) -> None:
     if preview.kind == "text":
-        frame.rule(frame.look.edges.middle, "what it would do")
+        frame.rule(frame.look.edges.middle, "what it would do" if cut.asks else "what it was to do")
         frame.fields([("", preview.text, "")], cut.rows)
         return
     heading = _HEADING.match(preview.text)
     where = f" in {heading['path']}" if heading and len(heading["path"]) < frame.look.width // 2 else ""
     counts = f"+{preview.added} -{preview.removed}"
     frame.rule(
-        frame.look.edges.middle, f"what would change{where}: {counts}" if preview.text else "nothing would change"
+        frame.look.edges.middle,
+        f"{_change(cut)}{where}: {counts}" if preview.text else "nothing would change" if cut.asks else "no change",
     )
     frame.diff(preview.text[heading.end() :] if heading and where else preview.text, cut.rows, cut.changes)
 

@@ -28,7 +28,7 @@ from signoff.core.card import Card, card_for, safe_summary, session_text
 from signoff.core.decision import ApprovalDecision, Ending, Keeps, Remember
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, WithEdit
 from signoff.core.safe_text import redacted_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import NobodyHere, SignoffError
@@ -81,6 +81,7 @@ class TerminalApprover:
         self._lock = threading.Lock()
         self._asked: dict[str, str] = {}
         self._barred: dict[str, str] = {}
+        self._edits: dict[str, WithEdit] = {}
         self._turns = Turns(self._decide_or_leave)
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode = ApprovalMode.INTERACTIVE) -> ApprovalDecision:
@@ -112,6 +113,13 @@ class TerminalApprover:
     def bar(self, request_id: str, why: str) -> None:
         """Say, before a request is asked, that the person here is not entitled to answer: no answers are offered."""
         self._barred[request_id] = why
+
+    def preview_edits(self, request_id: str, with_edit: WithEdit | None) -> None:
+        """Say, before a request is asked, how it would be with edited arguments; None when it is over."""
+        if with_edit is not None:
+            self._edits[request_id] = with_edit
+        else:
+            self._edits.pop(request_id, None)
 
     def withdraw(self, request_id: str, why: str = "it was answered elsewhere") -> None:
         """Stop asking about a request, from another thread: its decision ends as cancelled.
@@ -250,6 +258,7 @@ class TerminalApprover:
             can_stop=self._can_stop,
             barred=self._barred.get(key_of(request), ""),
             draft_rules=self._draft_rules,
+            with_edit=self._edits.get(request.id),
             moot=lambda: self._asked.get(key_of(request), ""),
         )
 

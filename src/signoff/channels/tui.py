@@ -34,7 +34,7 @@ from signoff.core.card import Card
 from signoff.core.decision import ApprovalDecision, Ending
 from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, WithEdit
 from signoff.errors import NobodyHere
 
 
@@ -72,6 +72,7 @@ class TuiApprover:
         self._clock = clock
         self._lock = threading.Lock()
         self._opening: _Opening | None = None
+        self._edits: dict[str, WithEdit] = {}
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode = ApprovalMode.INTERACTIVE) -> ApprovalDecision:
         """Ask about one request. `mode` is handled before a person is asked and changes nothing here."""
@@ -144,6 +145,13 @@ class TuiApprover:
             opening.waiting.leave()
             opening.wait_if_closing()
 
+    def preview_edits(self, request_id: str, with_edit: WithEdit | None) -> None:
+        """Say, before a request is asked, how it would be with edited arguments; None when it is over."""
+        if with_edit is not None:
+            self._edits[request_id] = with_edit
+        else:
+            self._edits.pop(request_id, None)
+
     def withdraw(self, request_id: str, why: str = "it was answered elsewhere") -> None:
         """Stop asking about a request, from any thread: its decision ends as cancelled.
 
@@ -187,7 +195,8 @@ class TuiApprover:
         )
         if isinstance(card, ApprovalDecision):
             return card
-        return WaitingRequest(request, card, request.opened_at or self._clock())
+        with_edit = self._edits.get(request.id)
+        return WaitingRequest(request, card, request.opened_at or self._clock(), with_edit=with_edit)
 
 
 class _Opening:

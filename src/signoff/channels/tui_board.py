@@ -299,7 +299,8 @@ class Board(Screen[None]):
 
             request = entry.request
             # What the card masks must be masked here too.
-            draft = EditDraft(request.args, start_of(request), (*self._secrets, *request.secrets))
+            secrets = (*self._secrets, *request.secrets)
+            draft = EditDraft(request.args, start_of(request), secrets, entry.with_edit)
             self.app.push_screen(EditPrompt(draft, entry.card), edited)
 
     def action_remember(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 from rich.text import Text
@@ -19,7 +20,7 @@ from textual.widgets import Input, Static, TextArea
 
 from signoff.channels.answer_keys import KEYS, Key
 from signoff.channels.dialog import reasons
-from signoff.channels.edit_draft import UNUSABLE, EditDraft, changes_title
+from signoff.channels.edit_draft import UNUSABLE, EditDraft, draw_edit
 from signoff.channels.render import TerminalLook, draw_diff, draw_facts, folded
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_lines import Draw, KeyLine, Paper
@@ -217,7 +218,8 @@ class RulePrompt(ModalSheet[RuleDraft]):
 
         title = f"what would change in {visible(self._found.file)}"
         yes = Key("y", "write this")
-        self.app.push_screen(Confirm(draft.preview, title, (yes, _BACK), draft.warnings), confirmed)
+        diff = partial(_titled, draft.preview, title)
+        self.app.push_screen(Confirm(diff, (yes, _BACK), draft.warnings), confirmed)
 
 
 class Confirm(ModalSheet[bool]):
@@ -225,16 +227,16 @@ class Confirm(ModalSheet[bool]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y,Y", "yes", "yes")]
 
-    def __init__(self, diff: Preview, title: str, keys: Sequence[Key], warnings: Sequence[str] = ()) -> None:
+    def __init__(self, diff: Draw, keys: Sequence[Key], warnings: Sequence[str] = ()) -> None:
         super().__init__()
-        self._diff, self._title, self._warnings = diff, title, warnings
+        self._diff, self._warnings = diff, warnings
         self.keys = keys
 
     def content(self) -> ComposeResult:
         warnings = paragraphs("\n".join(f"warning: {one}" for one in self._warnings), "yellow")
 
         def draw(look: TerminalLook) -> Sequence[Text]:
-            return [*(warnings(look) if self._warnings else ()), *draw_diff(self._diff, look, self._title).lines]
+            return [*(warnings(look) if self._warnings else ()), *self._diff(look)]
 
         yield Paper(draw)
 
@@ -281,7 +283,7 @@ class EditPrompt(ModalSheet[Mapping[str, Any]]):
                 self.dismiss(edited.args)
 
         keys = (Key("y", "run it like this"), Key("Escape", "back to the editor"))
-        self.app.push_screen(Confirm(edited.diff, changes_title(edited.diff), keys), confirmed)
+        self.app.push_screen(Confirm(partial(draw_edit, edited), keys), confirmed)
 
     def action_back(self) -> None:
         text = self.query_one(TextArea).text
@@ -307,6 +309,10 @@ class Help(ModalSheet[None]):
             return [*why, *draw_facts(HELP, look, "keys").lines]
 
         yield Paper(draw)
+
+
+def _titled(diff: Preview, title: str, look: TerminalLook) -> Sequence[Text]:
+    return draw_diff(diff, look, title).lines
 
 
 def paragraphs(text: str, style: str = "") -> Draw:

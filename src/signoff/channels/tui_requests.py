@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from signoff.channels.terminal import LEFT, key_of, said_about
-from signoff.core.card import Card
+from signoff.core.card import Card, origin_of
 from signoff.core.decision import ApprovalDecision, Ending
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, WithEdit
 from signoff.errors import NobodyHere
 
 
@@ -32,8 +32,15 @@ class WaitingRequest:
     """The decision; None if the person left it undecided."""
     was_shown_whole: bool = False
     """Whether every row of its card has been on the screen. It cannot be approved before that."""
+    with_edit: WithEdit | None = None
+    """Returns the request as it would be asked with edited arguments, to show what they would change."""
     gone: str = ""
     """Why it is no longer open although nobody answered it here."""
+    origin: str = field(init=False)
+    """The session and the task that it comes from, safe to show in a list; empty if neither is known."""
+
+    def __post_init__(self) -> None:
+        self.origin = ": ".join(filter(None, origin_of(self.request)))
 
     @property
     def is_open(self) -> bool:

@@ -80,7 +80,8 @@ def create(
         made, key, _ = await broker.aap.provision(
             str(uuid4()), called, secret, owner=by.name, by=by.name, lasts=lasts, is_here=here
         )
-        return made, key, secret, f"{await server_address(None, broker, settings)}/aap"
+        address = await server_address(None, broker, settings, otherwise="the address that it prints, with /aap")
+        return made, key, secret, f"{address}/aap"
 
     made, key, secret, url = with_broker(store, policy, work, make=True)
     if as_json:
@@ -126,7 +127,7 @@ def list_instances(everything: bool, as_json: bool, store: str | None, policy: s
 def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
     """Revoke instances, and withdraw their pending requests. Each ID may be a prefix.
 
-    The outcome of calls that they started and did not report is unknown from then on; a person is asked.
+    Calls that people approved, and that they started and did not report, are unknown from then on; a person is asked.
 
     \b
     Example:
@@ -161,7 +162,9 @@ def _refusal(held: _Held, at: datetime) -> str:
     """Why it is no longer admitted; empty if it is."""
     one, key = held
     if one.revoked_at is not None:
-        return "revoked"
+        # The server revokes what has expired; to the reader it expired.
+        over = key is not None and key.expires_at is not None and key.expires_at <= one.revoked_at
+        return "its credential has expired" if over else "revoked"
     return key.refusal(at).replace("this instance", "its credential") if key is not None else "its credential is gone"
 
 

@@ -54,10 +54,11 @@ def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
         )
 
 
-async def server_address(url: str | None, broker: Broker, settings: Settings) -> str:
+async def server_address(url: str | None, broker: Broker, settings: Settings, *, otherwise: str = "use --url") -> str:
     """The server's address: the option, else the project file, else where the store is served now.
 
-    If no server runs, this machine: it says so on standard error, since another program may listen there.
+    If no server runs, this machine: it says so on standard error, since another program may listen there, and what
+    to do `otherwise`.
     """
     from signoff.config.server_entry import origin_of
     from signoff.core.visible_text import visible
@@ -69,7 +70,7 @@ async def server_address(url: str | None, broker: Broker, settings: Settings) ->
         if (lease := await who_serves(broker.ledger)) is not None:
             return lease.url
         click.echo(
-            f"No server runs now. This is for one that signoff serve starts at {HERE}; else use --url.", err=True
+            f"No server runs now. This is for one that signoff serve starts at {HERE}; else {otherwise}.", err=True
         )
         return HERE
     try:

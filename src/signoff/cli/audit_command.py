@@ -154,9 +154,9 @@ def verify(
 
 @audit.command()
 @click.option("-o", "--output", metavar="FILE", help="Output file. Default, and with -: standard output.")
-@click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), default="jsonl", show_default=True)
+@click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), help="Default: csv for FILE.csv, else jsonl.")
 @shared_options.where
-def export(output: str | None, form: str, store: str | None, policy: str | None) -> None:
+def export(output: str | None, form: str | None, store: str | None, policy: str | None) -> None:
     """Export the audit log to a file.
 
     Either as signed JSON Lines, which `signoff audit verify FILE` checks on any machine, or as CSV for a spreadsheet.
@@ -169,14 +169,16 @@ def export(output: str | None, form: str, store: str | None, policy: str | None)
     from signoff.broker.audit import export_csv, export_store
     from signoff.store.signing_key import Keys, is_signed
 
+    is_csv = form == "csv" or (form is None and (output or "").lower().endswith(".csv"))
+
     async def work(opened: Store) -> str:
-        if form == "csv":
-            count = await export_csv(opened, out.write, progress=progress)
+        if is_csv:
+            count = await export_csv(opened, write, progress=progress)
             return f"{_events(count)}; CSV cannot be verified, jsonl can"
-        made = await export_store(opened, Keys(), is_signed, datetime.now(UTC), out.write, progress=progress)
+        made = await export_store(opened, Keys(), is_signed, datetime.now(UTC), write, progress=progress)
         return f"{_events(made.record.events)}, signed with the key {made.key}"
 
-    with _written(output) as out, _progress() as progress:
+    with _written(output) as write, _progress() as progress:
         told = _with_store(store, policy, work)
     click.echo(told, err=True)
 
@@ -346,10 +348,13 @@ def _place(store: str | None, policy: str | None) -> str:
 
 
 @contextmanager
-def _written(output: str | None) -> Generator[IO[bytes]]:
-    """Yield where to write: a file that is replaced atomically once it is complete, or standard output."""
+def _written(output: str | None) -> Generator[Callable[[bytes], object]]:
+    """Yield how to write: to a file that is replaced atomically once it is complete, or to standard output.
+
+    A terminal gets hidden characters escaped: it would obey them. What is read there cannot be verified anyway.
+    """
     if output in (None, "-"):
-        yield sys.stdout.buffer
+        yield _to_terminal if sys.stdout.isatty() else sys.stdout.buffer.write
         sys.stdout.buffer.flush()
         return
     import tempfile
@@ -358,7 +363,7 @@ def _written(output: str | None) -> Generator[IO[bytes]]:
         handle, name = tempfile.mkstemp(dir=os.path.dirname(output) or ".", prefix=f".{os.path.basename(output)}-")
         try:
             with os.fdopen(handle, "wb") as out:
-                yield out
+                yield out.write
                 out.flush()
                 os.fsync(out.fileno())
             os.replace(name, output)
@@ -367,6 +372,13 @@ def _written(output: str | None) -> Generator[IO[bytes]]:
             raise
     except OSError as error:
         raise WrongUse(f"{output} cannot be written: {error.strerror}") from error
+
+
+def _to_terminal(line: bytes) -> None:
+    from signoff.cli.terminal_text import escaped_json
+
+    text = line.decode("utf-8", "surrogateescape")
+    sys.stdout.write("\n".join(map(escaped_json, text.split("\n"))))
 
 
 @contextmanager

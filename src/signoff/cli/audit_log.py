@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +11,10 @@ from functools import partial
 
 import click
 
-from signoff.cli.terminal_text import clip, local, safe
+from signoff.cli.terminal_text import clip, escaped_json, local, safe
 from signoff.core.audit_text import account_of
 from signoff.core.export import event_line
+from signoff.core.moment import parse_duration
 from signoff.core.record import Entry, timestamp
 from signoff.errors import ServerFailed, StoreError, UnknownRequest, UnknownRun, WrongUse
 from signoff.ports import Store, Transaction
@@ -29,7 +28,6 @@ AGAIN = 1.0
 """Seconds before a retry after a failed read."""
 _PAGE = 500
 _DISAGREEMENT = timedelta(minutes=5)
-_SPANS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 Line = Callable[[Entry], str]
 
@@ -55,8 +53,8 @@ def moment(since: str | None) -> datetime | None:
     if since is None:
         return None
     try:
-        if span := re.fullmatch(r"(\d{1,6})([smhdw])", since.strip()):
-            return datetime.now(UTC) - timedelta(**{_SPANS[span[2]]: int(span[1])})
+        if (span := parse_duration(since)) is not None:
+            return datetime.now(UTC) - span
         return datetime.fromisoformat(since.strip()).astimezone(UTC)  # without a zone, it is local time
     except (ValueError, OverflowError) as error:
         what = f"--since {since!r} is not a time\n  write it as 90m, 2h, 3d, 2026-01-31 or 2026-01-31T12:00"
@@ -111,9 +109,8 @@ async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int
 
 
 def json_line(entry: Entry) -> str:
-    """An event as in an export, with unprintable characters escaped, because it may be printed on a terminal."""
-    text = event_line(entry).decode().rstrip("\n")
-    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    """An event as in an export, with hidden characters escaped, because it may be printed on a terminal."""
+    return escaped_json(event_line(entry).decode().rstrip("\n"))
 
 
 def readable_line(entry: Entry) -> str:

@@ -161,10 +161,6 @@ async def _stay(
         running = Running(reconciler, broker, settings, names, run_options, observe=report.run)
         start.append(running.begin)
         work.append(running.run())
-    for name in names:
-        backup = next((one.name for one in settings.channels.values() if one.backup_for == name), "")
-        if backup and backup not in names:
-            report.note(name, f"{backup} is the backup but is not running: signoff channels run {name} {backup}")
     with stopping(report.stopped) as stop, _warnings_told(report):
         if report.here.issuperset(names):
             report.left = stop
@@ -288,14 +284,11 @@ class ChannelReport:
     def run(self, line: str) -> None:
         self._say("", "run", safe(line), text=safe(line))
 
-    def note(self, channel: str, text: str) -> None:
-        self._say(channel, "note", text, text=text)
-
     def warn(self, text: str) -> None:
         """Report a problem that concerns no channel; once, however often it is found."""
         if text not in self._warned:
             self._warned.add(text)
-            self.note("", safe(text))
+            self._say("", "note", safe(text), text=safe(text))
 
     def stopped(self) -> None:
         self._say("", "stopped", "Stopped. Pending requests stay in the channel and in signoff inbox.")

@@ -65,6 +65,7 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
     from signoff.wiring import run_demo
 
     console = Console(stderr=True, highlight=False)
+    _check_scratch(directory)
     approver = _approver(answers, console)
     root, grants = _scratch(directory)
     click.echo(f"A scripted agent prepares release notes in {root}", err=True)
@@ -79,7 +80,7 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
     click.echo(f"\nThe agent says: {finished.output}\n")
     _summary(events, root)
     click.secho("Next steps", bold=True)
-    click.echo("  signoff init            a project of your own: a policy, a worker, a script to try it with")
+    click.echo("  signoff init            a project of your own: policy, worker, script")
     click.echo("  signoff doctor          what its workers can do without a question")
     click.echo(f"  rm -r {shlex.quote(str(root.parent if directory is None else root))}  removes these files")
 
@@ -95,17 +96,22 @@ def _approver(answers: str | None, console: Console) -> ApproverLike:
     return TerminalApprover()
 
 
+def _check_scratch(directory: Path | None) -> None:
+    """Raise if the directory has files."""
+    if directory is not None and directory.exists() and any(directory.iterdir()):
+        raise click.UsageError(f"{directory} is not empty; the demo needs an empty directory.")
+
+
 def _scratch(directory: Path | None) -> tuple[Path, Path]:
     """The directory the agent works in, and a file beside it for grants."""
     if directory is None:
         above = Path(tempfile.mkdtemp(prefix="signoff-demo-"))
         root = above / "work"
         root.mkdir()
-        return root, above / "grants.json"
-    if directory.exists() and any(directory.iterdir()):
-        raise click.UsageError(f"{directory} is not empty; the demo needs an empty directory.")
+        return root, above / "grants.db"
+    _check_scratch(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    return directory, Path(tempfile.mkdtemp(prefix="signoff-demo-")) / "grants.json"
+    return directory, Path(tempfile.mkdtemp(prefix="signoff-demo-")) / "grants.db"
 
 
 def split_answers(text: str) -> list[str]:
@@ -144,7 +150,7 @@ class PreparedAnswers:
         screen.show(draw_card(card_for(request, zone=datetime.astimezone), screen.look, whole=True).lines)
         answer = self._answers.pop(0) if self._answers else "deny:no answer was left in --answers"
         screen.say(f"your answer > {answer}")
-        return replace(_decision(answer, request), by=Actor(name="--answers", kind=ActorKind.SCRIPT))
+        return replace(_decision(answer, request), by=Actor(name="script", kind=ActorKind.SCRIPT))
 
 
 def _decision(answer: str, request: ApprovalRequest) -> ApprovalDecision:
@@ -180,7 +186,8 @@ def _summary(events: list[CallEvent], root: Path) -> None:
 def _on_whose_word(event: CallEvent) -> str:
     from signoff.core.event import CallStep
 
-    rules = ", ".join(event.verdict.rules) if event.verdict else ""
+    asked = event.request.verdict if event.request is not None else None  # of what was asked; it may have been edited
+    rules = ", ".join(found.rules) if (found := asked or event.verdict) is not None else ""
     match event.what:
         case CallStep.ALLOWED:
             return f"allowed by rule {rules}"

@@ -34,8 +34,8 @@ def serve_demo(directory: Path) -> None:
 
     need_web()
     _lay_out(directory)
-    click.echo(f"A scripted agent prepares release notes in {directory / 'work'}: nothing leaves this machine.")
-    click.echo("Open the link, answer its questions, and watch what happens. Ctrl-C stops the demo.\n")
+    click.echo(f"A scripted agent prepares release notes in {directory / 'work'}.")
+    click.echo("Open the link, answer its questions, and watch. Ctrl-C stops the demo.\n")
     directory = directory.resolve()
     os.chdir(directory)
     projects = served_projects([str(directory)], f"sqlite:{directory / 'approvals.db'}")

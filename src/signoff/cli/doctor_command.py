@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from contextlib import nullcontext
 
@@ -29,7 +28,7 @@ def doctor(
 ) -> None:
     """Report what can run without a question, and what is wrong.
 
-    Lists every tool of every worker, also through the workers it calls, with the rules that let it run without a
+    Lists every tool of every worker, with the verdict on one call of it and the rules that can let calls run without a
     person; then errors in rules, people, files and the store, and models that lack a package or a key. It sends nothing
     to a model. With AGENT, package.module:agent, it inspects that Python agent instead of the workers. Exit code 1 if
     something is wrong.
@@ -44,7 +43,7 @@ def doctor(
     if agent is not None and only:
         raise click.UsageError("Name an agent, or workers with --worker, not both.")
     from signoff.cli.inspection import inspect_agent, inspect_project
-    from signoff.cli.inspection_page import inspection_data, inspection_lines
+    from signoff.cli.inspection_page import inspection_data, inspection_lines, page_width
     from signoff.cli.safe_output import apart
     from signoff.cli.terminal_text import as_json as json_line
     from signoff.cli.terminal_text import now
@@ -61,8 +60,7 @@ def doctor(
     if as_json:
         click.echo(json_line(inspection_data(found, strict=strict)))
     else:
-        width = min(shutil.get_terminal_size().columns, 100)
-        for line in inspection_lines(found, width):
+        for line in inspection_lines(found, page_width()):
             click.echo(line)
     if not found.is_well(strict=strict):
         sys.exit(FAILED)

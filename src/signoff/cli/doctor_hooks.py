@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from signoff.cli.doctor_findings import ERROR, WARNING, Finding
@@ -11,6 +11,12 @@ from signoff.outside.hook_check import check_hooks
 
 if TYPE_CHECKING:
     from signoff.config import Settings
+
+
+def hooked_agents(settings: Settings) -> Sequence[str]:
+    """The coding agents whose hook is installed, for the user or for this project."""
+    found = check_hooks(os.path.expanduser("~"), settings.directory if settings.file else "")
+    return list(dict.fromkeys(one.place.host.title for one in found if one.is_installed))
 
 
 def hook_findings(settings: Settings) -> Iterator[Finding]:

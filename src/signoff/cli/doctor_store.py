@@ -73,18 +73,17 @@ def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
 
 
 def _looked_into(url: str, root: str, name: str, file: str) -> StoreFacts:
-    import asyncio
     from contextlib import closing
 
-    from signoff.store import migration_list
+    from signoff.cli.loops import run
+    from signoff.store.schema import VERSION
     from signoff.store.store_factory import open_store
 
-    with closing(open_store(url, root=root, upgrade="refuse")) as store:
-        grants, findings, events = asyncio.run(_read(store))
+    with closing(open_store(url, root=root)) as store:
+        grants, findings, events = run(_read(store))
         findings += _clock(store.clock_lead)
-    version = migration_list.latest("sqlite" if url.lower().startswith("sqlite:") else "postgres")
     live = [one for one in grants if one.revoked_at is None]
-    return StoreFacts(name, file, f"schema version {version}, {events}", live, findings)
+    return StoreFacts(name, file, f"schema version {VERSION}, {events}", live, findings)
 
 
 def _clock(lead: timedelta | None) -> Iterator[Finding]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 
 import click
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_DURATION = re.compile(r"([0-9]{1,9})\s*([smhdw])")
+from signoff.core.moment import LONGEST, parse_duration
 
 
 def read_duration(text: str) -> timedelta:
     """Parse a duration: `30s`, `15m`, `2h`, `1d`, `2w`."""
-    if (found := _DURATION.fullmatch(text.strip())) is None:
+    if (length := parse_duration(text)) is None:
         raise click.UsageError(f"{text!r} is not a time: write 30s, 15m, 2h, 1d or 2w.")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if length > LONGEST:
+        raise click.UsageError(f"{text!r} is longer than ten years.")
+    return length
 
 
 def read_wait(text: str | None) -> timedelta | None:

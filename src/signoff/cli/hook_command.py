@@ -111,6 +111,8 @@ def status(as_json: bool) -> None:
     if as_json:
         click.echo(json_line({"hooks": [one.data() for one in found]}))
     else:
+        if not found:
+            click.echo(f"No hook is installed: signoff hook install AGENT installs it ({', '.join(AGENTS)}).")
         for one in found:
             click.echo(f"{one.place.agent:12}  {safe(one.place.file)}: {one.state}")
             for problem in one.problems:

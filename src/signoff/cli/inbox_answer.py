@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli.inbox_screen import watching
-from signoff.cli.terminal_text import safe
+from signoff.cli.terminal_text import fold, safe
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from signoff.core.people import Actor
     from signoff.ports import Store
 
+_WHAT_HAPPENED = "It was approved and started, and then its process died or stopped responding. What happened?"
 _OUTCOME_KEYS = "h it happened · n it did not · l leave it open"
 
 
@@ -57,7 +59,7 @@ class InboxAnswers:
 
         approver = terminal_approver(actor=me, draft_rules=drafts_in(self._store, settings))
         channel = ApproverChannel(approver, name="terminal", by=me)
-        async with Attended(broker, channel, project_inbox(broker, settings, "terminal").take) as attended:
+        async with Attended(broker, channel, project_inbox(broker, settings, "terminal").take, to=me) as attended:
             with watching(broker, attended.wake):
                 await broker.sweep()
                 request = await broker.get(item.id)
@@ -76,9 +78,14 @@ class InboxAnswers:
     async def _told(self, broker: Broker, me: Actor, item: Item) -> str:
         from signoff.channels.keyboard import Keyboard, NoLine
 
-        click.secho(f"\n{safe(item.title)}", bold=True)
-        click.echo("It was approved and started, and then its process died or stopped responding. What happened?")
-        click.secho(f"signoff outcome {safe(item.id)} stop-run ends its run, if nobody can tell", dim=True)
+        width = get_terminal_size().columns
+        click.echo()
+        for line in fold(safe(item.title), width):
+            click.secho(line, bold=True)
+        for line in fold(_WHAT_HAPPENED, width):
+            click.echo(line)
+        if item.run:
+            click.secho(f"signoff outcome {safe(item.id)} stop-run ends its run, if nobody can tell", dim=True)
         keyboard = Keyboard()
 
         def prompt() -> None:
@@ -94,3 +101,5 @@ class InboxAnswers:
             if typed in ("h", "n"):
                 await broker.tell(item.id, happened=typed == "h", by=me)
                 return f"on record: it {'happened' if typed == 'h' else 'did not happen'}: {safe(item.title)}"
+            wrong = f"“{safe(typed[:40])}” is not one of the answers" if typed else "Enter alone is not an answer"
+            click.secho(f"{wrong}. Nothing is on record. Type a letter, then Enter:", fg="yellow")

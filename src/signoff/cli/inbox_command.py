@@ -10,6 +10,8 @@ import click
 from signoff.cli import shared_options
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from signoff.config import Settings
     from signoff.reports.inbox_report import Page, View
     from signoff.store.chosen_store import ChosenStore
@@ -47,8 +49,6 @@ def inbox(
 
     With --watch --json, prints one JSON object per line: the inbox now, and again after every change.
     """
-    import asyncio
-
     from signoff.cli.server_choice import is_elsewhere
     from signoff.reports.inbox_report import View
 
@@ -69,6 +69,7 @@ def inbox(
     if is_elsewhere(store):
         _elsewhere(store, policy, name, View(limit, text=search), mine=mine, watch=watch, as_json=as_json)
         return
+    from signoff.cli.loops import run
     from signoff.cli.open_broker import store_at
 
     view, chosen = _chosen(store, policy, View(limit, text=search), mine, name)
@@ -76,7 +77,6 @@ def inbox(
     try:
         if watch:
             from signoff.cli.inbox_watch import stay
-            from signoff.cli.loops import run
 
             answers = None
             if not as_json:
@@ -85,7 +85,7 @@ def inbox(
                 answers = InboxAnswers(kept, store, policy, name)
             run(stay(lambda: view.page(kept), kept.watch, as_json=as_json, view=view, answer=answers))
         else:
-            _show(asyncio.run(view.page(kept)), as_json, view, chosen.in_words())
+            _show(run(view.page(kept)), as_json, view, chosen.in_words())
     finally:
         kept.close()
 
@@ -94,8 +94,16 @@ def _chosen(
     store: str | None, policy: str | None, view: View, mine: bool, name: str | None
 ) -> tuple[View, ChosenStore]:
     """What to show, and from which store. Reads no file, and imports no reader, unless needed."""
+    from dataclasses import replace
+
     from signoff.store.chosen_store import named_store
 
+    def people() -> Mapping[str, frozenset[str]]:
+        from signoff.wiring import roles_of, settings_for
+
+        return roles_of(settings_for(policy))  # anew for each page: the file may have changed
+
+    view = replace(view, people=people)
     if policy is None and not mine and (named := named_store(store)):
         return view, named
     from signoff.wiring import chosen_store, settings_for

@@ -11,7 +11,7 @@ import click
 from signoff.cli.terminal_text import clip, count, fold, pad, safe
 from signoff.core.moment import ago, ahead
 from signoff.core.visible_text import quoted, visible
-from signoff.reports.inbox_report import OUTCOMES, Page, halted_text
+from signoff.reports.inbox_report import Page, halted_text, outcomes
 
 if TYPE_CHECKING:
     from signoff.core.delivery import Delivery
@@ -26,9 +26,6 @@ CHOSEN = "> "
 def trouble(delivery: Delivery, at: datetime) -> str:
     """What is wrong with a delivery, in words; empty if nothing is."""
     name, problem = safe(delivery.channel), safe(delivery.problem)
-    if delivery.state == "failed":
-        instead = f"; asked in {safe(delivery.instead)} instead" if delivery.instead else ""
-        return f"{name} gave up: {problem}{instead}"
     if not problem:
         return ""
     since = f" since {clock(delivery.since, at)}" if delivery.since is not None else ""
@@ -96,7 +93,7 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
         f"{_INDENT}outcome unknown: its process died or stopped responding. What happened?", width, _INDENT
     ):
         yield click.style(line, fg="yellow")
-    for word, meaning in OUTCOMES.items():
+    for word, meaning in outcomes(item.run).items():
         command = f"{_INDENT}  signoff outcome {safe(item.id)} {word:9}"
         yield from fold(f"{command}  {meaning}", width, _INDENT + " " * 6)
 

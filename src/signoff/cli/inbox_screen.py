@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,26 +22,58 @@ if TYPE_CHECKING:
 
 
 def answer_all(store: str | None, policy: str | None, name: str | None, *, mine: bool) -> None:
-    """Show pending requests until none is left or the user quits; with `mine`, only those the user may answer."""
+    """Show pending and new requests until the user quits; with `mine`, only those the user may answer.
+
+    Where no key can be read, it ends when none is left.
+    """
+    from signoff.cli.inbox_watch import KeyPresses
     from signoff.errors import NobodyHere
     from signoff.wiring import whoami
 
+    can_stay = KeyPresses(lambda: None).can_read
+
     async def work(broker: Broker, settings: Settings) -> ChannelFailed | None:
         me = whoami(name, settings, via="tui")
-        if not _shown_to(me, await _waiting(broker), mine=mine):
-            click.echo("No pending requests for you." if mine else "No pending requests.")
+        shown = ShownRequests(broker, me, mine=mine)
+        if not can_stay and not await shown.chosen(await _waiting(broker)):
+            click.echo(shown.none)
             say_where(store, policy)
             return None
-        return await _answered(broker, settings, store, me, mine=mine)
+        failure = None
+        while failure is None:
+            if await shown.chosen(await _waiting(broker)):
+                failure = await _answered(settings, store, shown)
+            if failure is None and not (can_stay and await _arrives(shown)):
+                return None
+        return failure
 
-    failure = with_broker(store, policy, work)
+    failure = with_broker(store, policy, work, make=can_stay)  # to stay needs a store to watch
     if failure is not None and isinstance(nobody := failure.__cause__, NobodyHere):
         raise click.UsageError(f"--tui needs a terminal: {nobody}") from nobody
 
 
-async def _answered(
-    broker: Broker, settings: Settings, store: str | None, me: Actor, *, mine: bool
-) -> ChannelFailed | None:
+@dataclass(slots=True)
+class ShownRequests:
+    """Which requests are shown to a person: with `mine`, those that they may approve, also as a deputy."""
+
+    broker: Broker
+    me: Actor
+    mine: bool
+    answered: set[tuple[str, bool]] = field(default_factory=set[tuple[str, bool]])
+    """Those that were on a screen that is closed, each before or after its escalation: they wait for others."""
+
+    @property
+    def none(self) -> str:
+        return "No pending requests for you." if self.mine else "No pending requests."
+
+    async def chosen(self, waiting: Sequence[ApprovalRequest]) -> Sequence[ApprovalRequest]:
+        new = [one for one in waiting if (one.id, one.escalated) not in self.answered]
+        if not self.mine:
+            return new
+        return [one for one in new if not (await self.broker.people.standing(one.id, self.me)).approving]
+
+
+async def _answered(settings: Settings, store: str | None, chosen: ShownRequests) -> ChannelFailed | None:
     """Show all pending requests and new ones; return why asking ended, or None when all are answered."""
     from signoff.channels.approver import ApproverChannel
     from signoff.channels.approvers import tui_approver
@@ -48,14 +81,17 @@ async def _answered(
     from signoff.wiring.job import drafts_in
     from signoff.wiring.program_inbox import project_inbox
 
+    broker, me = chosen.broker, chosen.me
     approver = tui_approver(actor=me, draft_rules=drafts_in(store, settings))
     screen = ApproverChannel(approver, name="tui", by=me)
-    async with Attended(broker, screen, project_inbox(broker, settings, "tui").take) as attended:
+    on_screen: set[tuple[str, bool]] = set()
+    async with Attended(broker, screen, project_inbox(broker, settings, "tui").take, to=me) as attended:
         with watching(broker, attended.wake):
             while attended.failure is None:
                 looked_at = broker.clock.now()
                 waiting = await _waiting(broker)
-                shown = _shown_to(me, waiting, mine=mine)
+                shown = await chosen.chosen(waiting)
+                on_screen |= {(one.id, one.escalated) for one in shown}
                 await attended.show(shown)
                 # A settled request is removed by itself, with its result. One that now waits for somebody else is
                 # removed here.
@@ -66,7 +102,28 @@ async def _answered(
                 if not attended.asked:
                     break
                 await attended.changed(until=_next_moment(waiting, looked_at))
+    chosen.answered |= on_screen
     return attended.failure
+
+
+async def _arrives(chosen: ShownRequests) -> bool:
+    """Wait at the closed screen until there is something to show; False if the person quits."""
+    from signoff.cli.inbox_watch import SWEEP, KeyPresses
+
+    changed = asyncio.Event()
+    keys = KeyPresses(changed.set)
+    text = f"{chosen.none} New ones are shown here; q quits."
+    click.secho(text, dim=True, nl=False)
+    with watching(chosen.broker, changed.set), keys.read():
+        while "q" not in keys.taken():
+            if await chosen.chosen(await _waiting(chosen.broker)):
+                click.echo(f"\r{' ' * len(text)}\r", nl=False)
+                return True
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), SWEEP)
+            changed.clear()
+    click.echo()
+    return False
 
 
 async def _waiting(broker: Broker) -> Sequence[ApprovalRequest]:
@@ -79,12 +136,6 @@ def _next_moment(waiting: Sequence[ApprovalRequest], looked_at: datetime) -> dat
     """The next deadline or reminder. Requests that are not shown count too: they may have to be shown then."""
     moments = [moment for one in waiting for moment in (one.deadline, one.remind_at) if moment is not None]
     return min((moment for moment in moments if moment > looked_at), default=None)
-
-
-def _shown_to(me: Actor, waiting: Sequence[ApprovalRequest], *, mine: bool) -> Sequence[ApprovalRequest]:
-    from signoff.core.quorum import why_not_entitled
-
-    return [one for one in waiting if not mine or not why_not_entitled(one.requirement, me, one.parties)]
 
 
 @contextmanager

@@ -14,13 +14,19 @@ T = TypeVar("T")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Like `asyncio.run`, which may miss an interrupt in the instant before its loop goes to sleep (race condition)."""
+    """Like `asyncio.run`, which may miss an interrupt in the instant before its loop goes to sleep (race condition).
 
-    async def woken() -> T:
+    `asyncio.run` also spells out its task twice, with all that it returned, to put the signal handler back (before
+    Python 3.12): here the task returns nothing.
+    """
+    result: list[T] = []
+
+    async def woken() -> None:
         with _woken_by_signals():
-            return await work
+            result.append(await work)
 
-    return asyncio.run(woken())
+    asyncio.run(woken())
+    return result[0]
 
 
 class WorkInterrupted(Exception):

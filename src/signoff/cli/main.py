@@ -78,7 +78,7 @@ GROUPS = {
     "Keeping": {
         "doctor": ("signoff.cli.doctor_command:doctor", "Report what can run without a question, and what is wrong."),
         "audit": ("signoff.cli.audit_command:audit", "Read, verify and export the audit log."),
-        "db": ("signoff.cli.db_command:db", "Upgrade, back up and check the store."),
+        "db": ("signoff.cli.db_command:db", "Back up and check the store."),
         "stores": (
             "signoff.cli.stores_command:stores",
             "List stores: the one used here, and all others.",
@@ -198,8 +198,9 @@ def told(error: SignoffError) -> str:
 
     from signoff.core.moment import error_text
     from signoff.core.safe_text import kept_text
+    from signoff.core.visible_text import has_hidden
 
     text = error_text(error, datetime.astimezone)
     has_lines = code_of(error) == WRONG_USE or isinstance(error, LimitReached)
     plain = text.replace("\n", "") if has_lines else text
-    return text if plain.isprintable() else kept_text(text, lines=has_lines)
+    return kept_text(text, lines=has_lines) if has_hidden(plain) else text

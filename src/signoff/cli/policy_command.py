@@ -14,6 +14,7 @@ import click
 from signoff.cli import shared_options
 from signoff.cli.policy_add import add
 from signoff.cli.policy_show import show
+from signoff.cli.terminal_text import as_json as json_line
 from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
 
 if TYPE_CHECKING:
@@ -62,10 +63,13 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
     from signoff.cli.policy_tools import Held, held_against_catalog
     from signoff.cli.safe_output import apart
     from signoff.config import load_settings
+    from signoff.store.store_factory import why_no_store
 
     file, held = _nearest(file), Held()
     try:
         settings = load_settings(file)
+        if settings.store is not None and (why := why_no_store(settings.store)):
+            raise WrongFile(f"this {why}", place=Place(file, key="store"))
         if tools is not None:
             _refuse(settings.policy.unknown_tools(filter(None, map(str.strip, tools.split(",")))))
         else:
@@ -74,7 +78,7 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
     except SignoffError as error:
         if not as_json:
             raise
-        click.echo(_json({"file": file, "ok": False, "error": str(error)}))
+        click.echo(json_line({"file": file, "ok": False, "error": str(error)}))
         ctx.exit(_WRONG)
     rules, warnings = settings.policy.rules, (*settings.warnings, *held.problems)
     if as_json:
@@ -86,7 +90,7 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
             "warnings": [_as_json(problem) for problem in warnings],
             "unlisted": list(held.unlisted),
         }
-        click.echo(_json(told))
+        click.echo(json_line(told))
         return
     click.echo(f"{file}: {len(rules)} {'rule' if len(rules) == 1 else 'rules'}, ok")
     for problem in warnings:
@@ -150,12 +154,12 @@ def explain(
 
         found = server.read_report(server.post("/reports/explanation", _call_body(call)))
         told = found.pop(TOLD)["lines"]
-        click.echo(_json(found) if as_json else "\n".join(told))
+        click.echo(json_line(found) if as_json else "\n".join(told))
         return
     from signoff.reports.policy_report import explanation_lines
 
     explanation = _explained(_nearest(file), call)
-    click.echo(_json(explanation.as_json()) if as_json else "\n".join(explanation_lines(explanation)))
+    click.echo(json_line(explanation.as_json()) if as_json else "\n".join(explanation_lines(explanation)))
 
 
 def _server_for(file: str | None) -> ApprovalServer | None:
@@ -344,7 +348,3 @@ def _as_json(problem: Problem) -> dict[str, Any]:
         "column": place.column,
         "key": place.key,
     }
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

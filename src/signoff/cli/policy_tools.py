@@ -42,11 +42,10 @@ def held_against_catalog(settings: Settings) -> Held:
 
 
 def _held(settings: Settings) -> Held:
-    import asyncio
-
-    from signoff.cli.inspection import toolset_parts
+    from signoff.cli.loops import run
     from signoff.errors import SignoffError
     from signoff.toolsets.catalog import Catalog
+    from signoff.workers.listing import toolset_listing
 
     catalog = Catalog(settings)
     known, unlisted = set(DELEGATION), list[str]()
@@ -54,7 +53,7 @@ def _held(settings: Settings) -> Held:
     for name in catalog.names():
         entry = settings.toolsets.get(name)
         try:
-            found = asyncio.run(toolset_parts(catalog.build(name)))
+            found = run(toolset_listing(catalog.build(name)))
         except SignoffError:  # `signoff toolsets` says why
             unlisted += [name] if entry is not None else []
             continue

@@ -6,7 +6,6 @@ Elsewhere each step is one plain line, or one JSON object with `--json`.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -17,22 +16,25 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from signoff.cli.markdown import BAR, PLAIN_BAR, Markdown
 from signoff.cli.masked_stream import MaskedStream
-from signoff.cli.terminal_text import agent_name, cells, clip, iso, now
+from signoff.cli.safe_output import for_terminal
+from signoff.cli.terminal_text import agent_name, as_json, cells, clip, iso, now
 from signoff.core.card import rule_text, safe_summary
 from signoff.core.event import CallEvent, CallStep, RunMessage
 from signoff.core.moment import ago
 from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
-from signoff.core.result_text import exit_text, without_exit
+from signoff.core.result_text import exit_text, without_exit, without_notice
 from signoff.core.safe_text import redacted_text, safe_text
 from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
+    from signoff.cli.markdown import Markdown
     from signoff.core.grant import Grant
     from signoff.workers.runtime import WorkerUsage
 
+BAR, PLAIN_BAR = "┃ ", ": "
+"""What every row of a model's text begins with: normally, and on a terminal that cannot show the first."""
 LONGEST = 62
 """Cells of a line, so that it fits 80 columns with its mark."""
 ROOM = 32
@@ -100,7 +102,7 @@ class ProgressPrinter:
             self._ran.clear()
         if self._as_json:
             told = {**({"run": run} if run else {}), **({"loosened": loosened} if loosened else {})}
-            click.echo(json.dumps({"event": "started", "agent": agent, **told}), file=self.out)
+            click.echo(as_json({"event": "started", "agent": agent, **told}), file=self.out)
             return
         if loosened and not self._told_loosened:
             self._told_loosened = True  # once, however many turns follow
@@ -162,6 +164,7 @@ class ProgressPrinter:
                 self._masked = MaskedStream(self.secrets)
             self._heard = True
             _write(self._words.feed(self._masked.feed(text)))
+            self._draw()
 
     def said(self, text: str, *, calls: bool) -> None:
         """Print the model's whole text of one response. If it is not streamed, the final answer is left to `answer`."""
@@ -186,6 +189,14 @@ class ProgressPrinter:
         with self._lock:
             self._erase()
             click.echo(f"  {'result':<13} {result_line(tool, result, self.secrets)}", err=True)
+            self._draw()
+
+    def sent_back(self, tool: str, why: str) -> None:
+        """Print that a call did not begin, and why."""
+        with self._lock:
+            self._erase()
+            word = click.style(f"{'not called':<13}", fg="red")
+            click.echo(f"  {word} {visible(tool)}: {safe_text(why, secrets=self.secrets)}", err=True)
             self._draw()
 
     def answer(self, text: str) -> None:
@@ -217,6 +228,7 @@ class ProgressPrinter:
     def _end_words(self) -> None:
         """End the streamed text, because something else is to be printed."""
         if self._words is not None:
+            self._erase()
             _write(self._words.feed(self._masked.end()) + self._words.end())
             self._words = None
 
@@ -266,13 +278,15 @@ class ProgressPrinter:
 
     def _draw(self) -> None:
         """Draw the status line; not while a question is on the screen."""
-        taken = time.monotonic() - self._since
-        if not self._is_live or self._over.is_set() or taken < self._patience or (self._asked and _somebody_types()):
+        taken, room = time.monotonic() - self._since, shutil.get_terminal_size().columns - 1
+        if not self._is_live or self._over.is_set():
             return
         if self._words is not None:
+            line = _tail(_bar(sys.stdout), self._words.pending, room)
+        elif taken < self._patience or (self._asked and _somebody_types()):
             return
-        line = self._doing() + (f", {int(taken)} s" if taken >= 1 else "")
-        line = clip(line, shutil.get_terminal_size().columns - 1)
+        else:
+            line = clip(self._doing() + (f", {int(taken)} s" if taken >= 1 else ""), room)
         if line != self._line:
             self._line = line
             sys.stderr.write(f"\r\x1b[K{line}" if os.environ.get("NO_COLOR") else f"\r\x1b[K\x1b[2m{line}\x1b[0m")
@@ -316,10 +330,25 @@ def _is_screen(stream: TextIO) -> bool:
 
 def _on(stream: TextIO) -> Markdown:
     """A renderer for model text on this stream: rendered and wrapped on a terminal, unchanged elsewhere."""
-    is_utf = (stream.encoding or "").lower().startswith("utf")
+    from signoff.cli.markdown import Markdown  # imports rich, which few commands need
+
     styled = _is_screen(stream) and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
-    return Markdown(width, styled=styled, bar=BAR if is_utf else PLAIN_BAR)
+    return Markdown(width, styled=styled, bar=_bar(stream))
+
+
+def _bar(stream: TextIO) -> str:
+    return BAR if (stream.encoding or "").lower().startswith("utf") else PLAIN_BAR
+
+
+def _tail(bar: str, text: str, room: int) -> str:
+    """The end of what a model is writing, on one row that begins as all of its text does."""
+    text = for_terminal(text)
+    if cells(bar + text) > room:
+        text = f"…{text[-room:]}"
+    while cells(bar + text) > room:
+        text = f"…{text[2:]}"
+    return bar + text
 
 
 def _write(text: str) -> None:
@@ -330,6 +359,7 @@ def _write(text: str) -> None:
 
 def result_line(tool: str, result: str, secrets: Iterable[str] = ()) -> str:
     """The result of a call on one short line that is safe to print."""
+    result = without_notice(result)  # the line above says that it was edited
     ended, lines = exit_text(result), without_exit(result).strip().splitlines()
     filled = [line for line in lines if line.strip()]
     first = filled[-1 if ended else 0] if filled else ""  # of what failed, the last line says most
@@ -371,7 +401,7 @@ def print_message(message: RunMessage) -> None:
 def message_json(message: RunMessage) -> str:
     """A tool's message as JSON."""
     row = {"event": "message", "worker": list(message.worker), "call": message.call, "text": message.text}
-    return json.dumps(row, ensure_ascii=False)
+    return as_json(row)
 
 
 def event_json(event: CallEvent) -> str:
@@ -392,7 +422,7 @@ def event_json(event: CallEvent) -> str:
     if event.grant is not None:
         row |= {"grant": event.grant.id or None, "by": redact_text(event.grant.by, secrets=event.secrets) or None}
         row["answered_at"] = iso(event.grant.at)
-    return json.dumps(row, ensure_ascii=False, default=str)
+    return as_json(row)
 
 
 def one_line(event: CallEvent) -> str:

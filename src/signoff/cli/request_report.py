@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from signoff.cli.terminal_text import local, now, safe, short_local
+from signoff.core.audit_text import process_text
 from signoff.core.moment import ago, moment_text
 from signoff.core.people import Actor
 from signoff.core.visible_text import quoted, visible
-from signoff.reports.inbox_report import OUTCOMES
+from signoff.reports.inbox_report import outcomes
 from signoff.reports.request_sheet import TOLD
 
 Sheet = Mapping[str, Any]
@@ -119,7 +120,7 @@ def _call_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
     claim = sheet["claim"]
     if claim is None or claim["at"] is None:
         return
-    yield "started", f"{local(_moment(claim['at']))} by process {visible(claim['process'])}"
+    yield "started", f"{local(_moment(claim['at']))} by {visible(process_text(claim['process']))}"
     if (ended := moment_of(claim["ended_at"])) is not None:
         how = f"{visible(claim['told_by'])} says so" if claim["told_by"] else "as its process reported"
         yield "ended", f"{local(ended)}, {how}"
@@ -147,6 +148,8 @@ def _told(body: dict[str, Any]) -> Iterator[str]:
         yield f"approved{edited}" if body["approved"] else "denied"
     elif body.get("happened") is not None:
         yield "it happened" if body["happened"] else "it did not happen"
+    if process := body.get("process"):
+        yield f"by {safe(process_text(str(process)))}"
     for name, before in _WORDS.items():
         if value := body.get(name):
             yield f"{before}{safe(quoted(str(value)) if name in ('note', 'text') else str(value))}"
@@ -158,7 +161,6 @@ _WORDS = {
     "via": "via ",
     "to": "to ",
     "needs": "",
-    "process": "by process ",
     "why": "",
     "what": "",
     "text": "",
@@ -178,13 +180,16 @@ def choices(sheet: Sheet) -> Iterator[str]:
     """The commands with which a person can act on it now."""
     name = safe(sheet["id"])
     if sheet["state"] == "pending":
-        yield f"signoff approve {name}, or signoff deny {name} --note WHY"
+        refused = sheet[TOLD].get("refused", "")
+        if refused:
+            yield f"You may not approve it: {refused}"
+        yield f"{'Somebody else: ' if refused else ''}signoff approve {name}, or signoff deny {name} --note WHY"
         if len(sheet["unanswered"]) > 1:
             yield f"signoff reply {name} TEXT --to QUESTION answers a question"
         elif sheet["unanswered"]:
             yield f"signoff reply {name} TEXT answers the question"
     elif sheet["state"] == "unknown":
-        for word, meaning in OUTCOMES.items():
+        for word, meaning in outcomes(sheet["run"] or "").items():
             yield f"signoff outcome {name} {word:9}  {meaning}"
 
 

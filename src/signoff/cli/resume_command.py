@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.run_status import RunStatus
     from signoff.cli.run_screen import Going
+    from signoff.config import Settings
     from signoff.core.request import ApprovalRequest
     from signoff.wiring import RunOptions
 
@@ -187,7 +188,7 @@ def _from_here(model: str | None) -> str | None:
 def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
     """The selected runs, after deadlines that have passed were applied."""
 
-    async def look(broker: Broker) -> list[RunStatus]:
+    async def look(broker: Broker, _: Settings) -> list[RunStatus]:
         await broker.sweep()
         if prefix is not None:
             return [await broker.runs.status((await broker.runs.get(prefix)).id)]
@@ -199,18 +200,26 @@ def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
 
 def _waiting(run_id: str, options: RunOptions) -> Sequence[ApprovalRequest]:
     """The requests that a run waits for."""
-    return _asked(lambda broker: broker.runs.waiting(run_id), options)
+    from signoff.core.people import Actor
+    from signoff.wiring import reader_of
+
+    async def look(broker: Broker, settings: Settings) -> Sequence[ApprovalRequest]:
+        name = reader_of(options.requester, settings)
+        reader = Actor(name=name) if name else None
+        return [await broker.shown(one, reader) for one in await broker.runs.waiting(run_id)]
+
+    return _asked(look, options)
 
 
-def _asked(look: Callable[[Broker], Coroutine[Any, Any, T]], options: RunOptions) -> T:
+def _asked(look: Callable[[Broker, Settings], Coroutine[Any, Any, T]], options: RunOptions) -> T:
     import asyncio
 
     from signoff.wiring import open_broker
 
     async def asked() -> T:
-        broker, _ = open_broker(options.store, options.policy)
+        broker, settings = open_broker(options.store, options.policy)
         try:
-            return await look(broker)
+            return await look(broker, settings)
         finally:
             broker.store.close()
 

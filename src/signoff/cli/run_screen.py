@@ -13,6 +13,7 @@ import click
 
 from signoff.cli.progress import ProgressPrinter, spent_json
 from signoff.cli.safe_output import apart, for_terminal
+from signoff.cli.terminal_text import as_json as json_line
 from signoff.core.exit_codes import DENIED, FAILED, WAITING
 from signoff.core.loosening import NOT_LOOSENED, Loosened
 from signoff.core.redact import redact_text
@@ -130,7 +131,7 @@ def _answer(finished: Finished, secrets: Sequence[str]) -> str:
         **({"run": finished.run} if finished.run else {}),
         "usage": spent_json(finished.spent),
     }
-    return json.dumps(answer, ensure_ascii=False)
+    return json_line(answer)
 
 
 def _masked(value: Any, secrets: Sequence[str]) -> Any:
@@ -158,7 +159,7 @@ def say_paused(finished: Finished, as_json: bool, *, out: TextIO | None = None) 
     """Print that a run is paused without a pending request: results come from elsewhere, or it was just answered."""
     if as_json:
         elsewhere = {"elsewhere": list(finished.elsewhere)} if finished.elsewhere else {}
-        click.echo(json.dumps({"waiting": [], "run": finished.run, **elsewhere}), file=out)
+        click.echo(json_line({"waiting": [], "run": finished.run, **elsewhere}), file=out)
         return
     if finished.elsewhere:
         tools = ", ".join(dict.fromkeys(map(for_terminal, finished.elsewhere)))
@@ -183,27 +184,43 @@ def say_waiting(
     run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "", out: TextIO | None = None
 ) -> None:
     """Print what a run waits for, and how to continue. JSON goes to `out`; None means standard output."""
+    from shutil import get_terminal_size
+
     from signoff.cli.request_report import outcome_step
+    from signoff.cli.terminal_text import fold, now
     from signoff.core.card import safe_summary
     from signoff.core.inbox_row import needs_of
+    from signoff.core.moment import ahead
     from signoff.core.request import State
+    from signoff.core.request_status import without_answer
 
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
     if as_json:
-        click.echo(json.dumps({"waiting": rows, **({"run": run} if run else {})}), file=out)
+        click.echo(json_line({"waiting": rows, **({"run": run} if run else {})}), file=out)
         return
     click.echo("Waiting for a person:", err=True)
     for one, row in zip(waiting, rows, strict=True):
         click.echo(f"  {row['request']}  {row['summary']}", err=True)
         if one.state is State.UNKNOWN:
             click.echo(f"  {' ' * len(one.id)}  {outcome_step(one.id)}", err=True)
-        elif needs := needs_of(one):
-            click.echo(f"  {' ' * len(one.id)}  needs {for_terminal(needs)}", err=True)
+            continue
+        needs = needs_of(one)
+        facts = [f"needs {for_terminal(needs)}"] if needs else []
+        if one.deadline is not None:
+            facts.append(f"{for_terminal(without_answer(one))} {ahead(one.deadline, now())}")
+        if facts:
+            indent = " " * (len(one.id) + 4)
+            line = f"{indent}{' · '.join(facts)}"
+            for part in fold(line, get_terminal_size().columns, indent) if sys.stderr.isatty() else (line,):
+                click.echo(part, err=True)
     if run:
         where = _where(store)
-        if open_ids := [one.id for one in waiting if one.state is State.PENDING]:
+        if pending := [one for one in waiting if one.state is State.PENDING]:
             # Do not suggest a command that approves several calls unseen.
-            name, each = (open_ids[0], "") if len(open_ids) == 1 else ("ID", "   (each of them, by its own ID)")
+            name, each = (pending[0].id, "") if len(pending) == 1 else ("ID", "   (each of them, by its own ID)")
             click.echo(f"Review:  signoff show {name}{where}{each}", err=True)
-            click.echo(f"Answer:  signoff approve {name}{where}, or signoff deny {name}{where} --note WHY", err=True)
+            others = "somebody else: " if all(one.refused for one in pending) else ""
+            click.echo(
+                f"Answer:  {others}signoff approve {name}{where}, or signoff deny {name}{where} --note WHY", err=True
+            )
         click.echo(f"Resume:  signoff resume {run}{where}", err=True)

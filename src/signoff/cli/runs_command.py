@@ -177,7 +177,7 @@ def _timeline(run: RunSheet) -> Iterator[str]:
     from shutil import get_terminal_size
 
     from signoff.cli.request_report import moment_of
-    from signoff.cli.terminal_text import by_wall_clock, clip, count, short_local
+    from signoff.cli.terminal_text import by_wall_clock, cells, clip, count, short_local
     from signoff.core.card import rule_text
 
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
@@ -195,13 +195,15 @@ def _timeline(run: RunSheet) -> Iterator[str]:
         kind = one["kind"] if one["exit_code"] is None else f"{one['kind']}, exit {one['exit_code']}"
         head = f"{short_local(at) if at is not None else ''}  {kind:<12}  "
         request = f"  [{one['request']}]" if one["request"] else ""
-        yield clip(f"{head}{about}{rules}{request}", max(width, len(head) + 20))
+        room = width - len(head) - len(request)  # what leads to the request is not cut off
+        told = about + rules if cells(about) + len(rules) <= room else clip(about, max(20, room))
+        yield f"{head}{told}{request}"
     took = run["spent"]
     if took["answers"]:
         price = f", ${float(took['cost']):.4f}" if took["cost"] is not None else ""
         tokens = f"{took['input_tokens']:,} tokens in, {took['output_tokens']:,} out"
         yield ""
-        yield click.style(f"{count(took['answers'], 'answer')} of the model, {tokens}{price}", dim=True)
+        yield click.style(f"{count(took['answers'], 'answer')} of the model on record, {tokens}{price}", dim=True)
 
 
 @click.command(no_args_is_help=True)
@@ -225,6 +227,6 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
         return await desk.cancel(run_id, note)
 
     done = with_desk(store, policy, name, work)
-    asked = f"; {count(done.withdrawn, 'question')} withdrawn" if done.withdrawn else ""
+    asked = f"; {count(done.withdrawn, 'request')} withdrawn" if done.withdrawn else ""
     still = "; its process stops at its next step" if done.alive else ""
     click.echo(f"cancelled  run {safe(done.id)}{asked}{still}")

@@ -18,6 +18,7 @@ from signoff.cli.terminal_text import count
 from signoff.core.access import AccessKind, link_url
 from signoff.core.moment import span
 from signoff.errors import StoreError, WrongUse
+from signoff.large_work import share_the_process
 from signoff.server.listener import url_of
 from signoff.wiring.caller import Caller
 from signoff.wiring.job import RunOptions
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from signoff.broker import Broker
     from signoff.cli.service_log import LinePrinter
+    from signoff.config import Settings
     from signoff.wiring.served_projects import ServedProjects
     from signoff.wiring.service import ServiceOptions
 
@@ -58,6 +60,7 @@ async def stay(
         try:
             await asyncio.wait([serving, ready], return_when=asyncio.FIRST_COMPLETED)
             if ready.done() and not serving.done():
+                share_the_process()
                 await _greet(service, url, printer, as_json=as_json)
                 if begun is not None:
                     await begun(service)
@@ -96,6 +99,7 @@ def _stopped_by_signals(service: Service) -> Generator[None]:
 async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: bool) -> None:
     """Print the address, the projects, and how to sign in."""
     projects, broker = service.projects, service.broker
+    await broker.sweep()  # what expired while nobody served waits no longer
     waiting = len(await broker.inbox(limit=1_001))
     more = f", {len(projects.all)} projects" if len(projects.all) > 1 else ""
     printer.say(
@@ -120,8 +124,22 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
     elif oidc is not None:
         told = f"People sign in at {service.pages}, with {oidc.issuer}"
     else:
-        told = "People sign in with personal links: signoff people link NAME"
+        told = f"People sign in with personal links: signoff people link NAME{as_whom(projects.first.settings)}"
     click.echo(f"\n{told}\n", file=sys.stderr)
+
+
+def as_whom(settings: Settings) -> str:
+    """Who has to make links for others, as an option; empty if the user of this process may."""
+    from shlex import quote
+
+    from signoff.core.people import person_key
+
+    admins = [one.name for one in settings.people.values() if one.admin]
+    try:
+        me = whoami(None, settings, via="command").key
+    except WrongUse:
+        return f" --as {quote(admins[0]) if admins else 'NAME'}"
+    return f" --as {quote(admins[0])}" if admins and me not in map(person_key, admins) else ""
 
 
 def _tell_more(service: Service, waiting: int, more: str, printer: LinePrinter) -> None:

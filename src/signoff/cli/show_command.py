@@ -129,7 +129,8 @@ def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
         now = datetime.now(UTC) if sheet["state"] == "pending" else None
         card = by_clock(card, moment_of(sheet["deadline"]), datetime.astimezone, now)
         card = replace(card, comments=(), left_out=0)  # all comments are printed below
-        screen.show(draw_card(card, screen.look, cut=WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest)).lines)
+        cut = replace(WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest), asks=sheet["state"] == "pending")
+        screen.show(draw_card(card, screen.look, cut=cut).lines)
     else:
         screen.say(sheet["problem"], "bold red")
     _frame(screen, sheet[TOLD]["status"], outcome_facts(sheet))

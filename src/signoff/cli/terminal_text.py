@@ -8,9 +8,9 @@ import unicodedata
 from datetime import UTC, datetime, time, timedelta
 
 from signoff.core.counted import counted as count
-from signoff.core.moment import iso, moment_text
+from signoff.core.moment import LONGEST, iso, moment_text, parse_duration
 from signoff.core.safe_text import printable as safe
-from signoff.core.visible_text import visible
+from signoff.core.visible_text import has_hidden, visible
 from signoff.errors import WrongUse
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "cells",
     "clip",
     "count",
+    "escaped_json",
     "fold",
     "iso",
     "local",
@@ -30,10 +31,7 @@ __all__ = [
     "when",
 ]
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_DURATION = re.compile(r"([1-9][0-9]{0,5})\s*(min|[smhdw])")
-_SECONDS = {"s": 1, "m": _MINUTE, "min": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_LONGEST = timedelta(days=3660)
 WHEN = "write 45m, 2h, 3d, 1w, tomorrow, a weekday, a date as in 2031-05-24, or 2031-05-24T18:00"
 
 
@@ -68,18 +66,21 @@ def short_local(moment: datetime) -> str:
 
 
 def as_json(value: object) -> str:
-    """A value as JSON on one line, with unprintable characters escaped, because it may be printed on a terminal."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    """A value as JSON on one line, with hidden characters escaped, because it may be printed on a terminal."""
+    return escaped_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def escaped_json(text: str) -> str:
+    r"""The same JSON with hidden characters as `\uXXXX`; one line, as only texts in it can have such characters."""
+    return "".join(json.dumps(c)[1:-1] if has_hidden(c) else c for c in text) if has_hidden(text) else text
 
 
 def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
     """Parse a future moment: a duration from now, a day by name or date (its local beginning), or a date and a time."""
     said = text.strip().lower()
-    if span_said := _DURATION.fullmatch(said):
-        length = timedelta(seconds=int(span_said[1]) * _SECONDS[span_said[2]])
+    if (length := parse_duration(said)) is not None:
         # `2d` does not mean an exact second, and texts that show the moment show none.
-        moment = (at + length).replace(microsecond=0)
+        moment = (at + min(length, LONGEST + timedelta(days=1))).replace(microsecond=0)
         moment -= timedelta(seconds=moment.second if length >= timedelta(hours=1) else 0)
     elif (day := said.removeprefix("next ")) in _WEEKDAYS or said == "tomorrow":
         here = at.astimezone()
@@ -92,7 +93,7 @@ def when(text: str, at: datetime, *, option: str = "--until") -> datetime:
             raise WrongUse(f"{option} {visible(text)} is not a time\n  {WHEN}") from error
     if moment <= at:
         raise WrongUse(f"{option} {visible(text)} is in the past: {local(at)}")
-    if moment - at > _LONGEST:
+    if moment - at > LONGEST:
         raise WrongUse(f"{option} {visible(text)} is more than ten years in the future\n  {WHEN}")
     return moment.astimezone(UTC)
 

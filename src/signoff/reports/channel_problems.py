@@ -46,12 +46,11 @@ def _of_each(tx: Transaction, ids: Iterable[str]) -> Iterator[Delivery]:
 def _overlay(there: dict[str, Delivery], lease: Lease, item: Item) -> None:
     """Mark a request's delivery as failing if the channel is down and would show it now."""
     name = lease.channel
-    known, main, down = there.get(name), there.get(lease.backup_for), lease.down
+    known, down = there.get(name), lease.down
     assert down is not None, "whoever calls has looked"
-    took_over = main is not None and main.state is DeliveryState.FAILED and main.instead == name
-    if known is None and (not lease.backup_for or took_over):
+    if known is None:
         known = Delivery(channel=name, subject=Subject(SubjectKind.REQUEST, item.id), trail=item.run or item.id)
-    if known is not None and known.state is DeliveryState.DUE:
+    if known.state is DeliveryState.DUE:
         there[name] = replace(
             known,
             problem=down.problem,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from signoff.core.card import origin_of
 from signoff.core.comment import unanswered
@@ -22,19 +22,36 @@ from signoff.core.request_filter import ListPlace, RequestFilter, has_text
 from signoff.core.request_status import without_answer
 from signoff.core.safe_text import printable
 from signoff.core.visible_text import visible
-from signoff.errors import StoreDamaged
+from signoff.errors import StoreDamaged, WrongFile, WrongUse
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.core.delivery import Delivery
     from signoff.core.inbox_row import Item
+    from signoff.core.request import ApprovalRequest
     from signoff.ports import Store, Transaction
 
-OUTCOMES = {
+_OUTCOMES = {
     "happened": "it happened",
     "did-not": "it did not, and may be asked about again",
     "stop-run": "nobody can tell: end its run",
 }
+
+
+def outcomes(run: str) -> Mapping[str, str]:
+    """What a person can say of a call with an unknown outcome, and what that means. `run` is the run to end, or ""."""
+    return {word: meaning for word, meaning in _OUTCOMES.items() if run or word != "stop-run"}
+
+
+class Shortage(Protocol):
+    """Says why too few people may approve a request, as `People.shortage` does."""
+
+    def __call__(self, tx: Transaction, request: ApprovalRequest, now: datetime) -> str: ...
+
+
+def _unchecked(tx: Transaction, request: ApprovalRequest, now: datetime) -> str:
+    """Stands for `People.shortage` where nobody is known."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +98,7 @@ class Page:
         return replace(after, items=[*self.items, *after.items], deliveries=deliveries)
 
 
-def page_of(tx: Transaction, at: datetime, view: View) -> Page:
+def page_of(tx: Transaction, at: datetime, view: View, short: Shortage) -> Page:
     """Return the oldest pending requests: all, or those for one person."""
     due = bool(tx.queue.due(at) or tx.queue.claimed() or tx.queue.awaited())
     halted, limit, me = halt_in(tx.settings.get), view.limit, view.me
@@ -93,13 +110,15 @@ def page_of(tx: Transaction, at: datetime, view: View) -> Page:
         items, last = _mine(tx, view, me, _absent(tx, at, view, me), after)
     deliveries = _deliveries(tx, items, at, limit, all_of_it=me is None and after is None and not view.text)
     more = len(items) > limit
-    items = _with_tasks(tx, items[:limit])
+    items = with_tasks(tx, items[:limit], partial(short, now=at))
     if more:
         last = items[-1].id
     return Page(items, more or bool(last), halted, due, deliveries, last)
 
 
-def rows_of(tx: Transaction, at: datetime, view: View, items: Sequence[Item]) -> tuple[Sequence[Item], frozenset[str]]:
+def rows_of(
+    tx: Transaction, at: datetime, view: View, items: Sequence[Item], short: Shortage
+) -> tuple[Sequence[Item], frozenset[str]]:
     """Return some rows as a page has them, and the ids of those that the view selects."""
     me = view.me
     absent = _absent(tx, at, view, me) if me is not None else ()
@@ -109,7 +128,8 @@ def rows_of(tx: Transaction, at: datetime, view: View, items: Sequence[Item]) ->
         if one.damaged
         or (has_text(view.text, one.title, one.tool, one.worker) and (me is None or _for_me(tx, one, me, absent)))
     )
-    return _with_tasks(tx, [_sound(one, partial(_counted, tx)) for one in items]), chosen
+    rows = [_sound(one, partial(_counted, tx)) for one in items]
+    return with_tasks(tx, rows, partial(short, now=at)), chosen
 
 
 def _waiting(tx: Transaction, view: View, limit: int, after: Item | None) -> Sequence[Item]:
@@ -139,8 +159,13 @@ def _sound(item: Item, work: Callable[[Item], Item]) -> Item:
         return item.broken(wrong)
 
 
-def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
-    """Add to the items what their runs are for, since runs of one worker ask alike, and what was loosened."""
+def with_tasks(
+    tx: Transaction, items: Sequence[Item], short: Callable[[Transaction, ApprovalRequest], str]
+) -> Sequence[Item]:
+    """Add to the items what their runs are for, since runs of one worker ask alike, and what was loosened.
+
+    `short` says why too few people may approve a request.
+    """
     from signoff.core.safe_text import safe_text
 
     known: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -157,12 +182,12 @@ def _with_tasks(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
         of_run: dict[str, Any] = {}
         if item.run in known:
             of_run["task"], of_run["loosened"] = known[item.run]
-        return replace(item, **{**_standing(tx, item), **of_run})
+        return replace(item, **{**_standing(tx, item, short), **of_run})
 
     return [_sound(item, whole) for item in items]
 
 
-def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
+def _standing(tx: Transaction, item: Item, short: Callable[[Transaction, ApprovalRequest], str]) -> dict[str, Any]:
     """Return where it comes from, who must agree, what happens at the deadline, as on the card, and open questions."""
     request = tx.requests.get(item.id)
     if request is None:
@@ -175,7 +200,8 @@ def _standing(tx: Transaction, item: Item) -> dict[str, Any]:
     if item.state is not State.PENDING:
         return told
     then = visible(without_answer(request)) if request.deadline is not None else ""
-    return {**told, "needs": visible(needs_of(request)), "then": then}
+    request = request.changed_to(shortage=short(tx, request))
+    return {**told, "needs": visible(needs_of(request)), "is_short": bool(request.shortage), "then": then}
 
 
 def _deliveries(
@@ -284,7 +310,6 @@ def page_from(data: Mapping[str, Any], told: Mapping[str, Any]) -> Page:
                 attempts=each["attempts"],
                 since=_moment(each["since"]),
                 due=_moment(each["next_at"]),
-                instead=each["instead"] or "",
             )
             for each in one["deliveries"]
         ]
@@ -320,7 +345,7 @@ def item_data(item: Item) -> dict[str, Any]:
     if item.damaged:
         data["damaged"] = printable(item.damaged)
     elif item.state == "unknown":
-        data["answers"] = list(OUTCOMES)
+        data["answers"] = list(outcomes(item.run))
     return data
 
 
@@ -333,7 +358,6 @@ def delivery_data(delivery: Delivery) -> dict[str, Any]:
         "attempts": delivery.attempts,
         "since": iso(delivery.since),
         "next_at": iso(delivery.due),
-        "instead": delivery.instead or None,
     }
 
 
@@ -361,18 +385,28 @@ class View:
     """At most about how many requests are looked at, to find those for one person. None: all."""
     text: str = ""
     """Only requests with this in their title, tool or workers."""
+    people: Callable[[], Mapping[str, frozenset[str]]] | None = None
+    """Reads the listed people and their roles; called only if a rule names who may approve."""
 
     async def page(self, store: Store) -> Page:
         """Return the current inbox, after expired requests were settled."""
-        page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self))
-        if page.due:
+        page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self, _unchecked))
+        is_strict = any(one.needs for one in page.items)
+        if page.due or is_strict:
             from signoff.broker import Broker  # slow to import, so only if there is work for it
 
-            if await Broker(store).sweep():
-                page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self))
+            broker = Broker(store, people=self._listed() if is_strict else None)
+            if await broker.sweep() or is_strict:
+                page = await store.read(lambda tx: page_of(tx, datetime.now(UTC), self, broker.people.shortage))
         return page
+
+    def _listed(self) -> Mapping[str, frozenset[str]]:
+        try:
+            return self.people() if self.people is not None else {}
+        except (WrongFile, WrongUse):  # nobody knows who is listed
+            return {}
 
     async def page_by(self, broker: Broker) -> Page:
         """As `page`, by a broker that is there already."""
         await broker.sweep()
-        return await broker.store.read(lambda tx: page_of(tx, broker.clock.now(), self))
+        return await broker.store.read(lambda tx: page_of(tx, broker.clock.now(), self, broker.people.shortage))

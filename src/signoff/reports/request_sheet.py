@@ -15,6 +15,7 @@ from signoff.core.inbox_row import ALREADY, agreed, agreed_text
 from signoff.core.lifecycle import OPEN
 from signoff.core.moment import iso
 from signoff.core.offer import offers
+from signoff.core.people import Actor
 from signoff.core.preview import Preview
 from signoff.core.quorum import who, why_not_entitled
 from signoff.core.redact import redact, visible_around
@@ -23,14 +24,13 @@ from signoff.core.request_status import settled_at, settled_text, status_of
 from signoff.core.safe_text import kept_text, masked_pattern, printable, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
-from signoff.reports.inbox_report import OUTCOMES
+from signoff.reports.inbox_report import outcomes
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.core.comment import Comment
     from signoff.core.decision import ApprovalDecision
     from signoff.core.offer import Offer
-    from signoff.core.people import Actor
     from signoff.core.record import Entry
     from signoff.core.vote import Vote
 
@@ -45,13 +45,15 @@ FORMAT = 2
 async def request_sheet(broker: Broker, prefix: str, *, viewer: str = "") -> dict[str, Any]:
     """Return the request whose id begins with `prefix`, after expired ones were settled. `viewer` is who reads it."""
     await broker.sweep()
-    request = await broker.shown(await broker.find(prefix))
+    reader = Actor(name=viewer) if viewer else None
+    request = await broker.shown(await broker.find(prefix), reader)
     history = await broker.store.read(lambda tx: tx.record.entries(request=request.id))
     return sheet_of(request, history, viewer=viewer)
 
 
 def sheet_of(request: ApprovalRequest, history: Sequence[Entry], *, viewer: str = "") -> dict[str, Any]:
     """Return all data of a request, with secrets masked and times in UTC. Texts under `told` are safe to print."""
+    refused, request = request.refused, request.changed_to(refused="")
     try:
         card, problem = card_for(request, viewer=viewer), ""
     except CannotCanonicalise as error:
@@ -63,6 +65,7 @@ def sheet_of(request: ApprovalRequest, history: Sequence[Entry], *, viewer: str 
         "agreed": visible(agreed_text(request)) if card is not None else "",
         "who": visible(who(request.requirement)),
         "short": visible(request.shortage),
+        "refused": visible(refused),
         "owners": ", ".join(map(visible, request.owners)),
         "void": [_void(request, vote) for vote in request.votes],
         "changes": [_changed(request, vote.decision) for vote in request.votes],
@@ -147,7 +150,7 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
             {"number": number, "name": offer.name, "text": offer_line(request, offer)}
             for number, offer in enumerate(offers(request) if request.state is State.PENDING else (), 1)
         ],
-        "answers": list(OUTCOMES)
+        "answers": list(outcomes(request.run))
         if request.state is State.UNKNOWN
         else ["approve", "deny"]
         if request.state in OPEN

@@ -204,10 +204,11 @@ class Person:
         values: Sequence[str] | None = None,
         *,
         late: float = 0.0,
+        kind: int = COMPONENT,
     ) -> Answered:
         """Send a press that no button stands for (or none any more). `values`: as if it came from a menu.
 
-        `late`: the bot hears of it so many seconds later.
+        `late`: the bot hears of it so many seconds later. `kind`: as if it were an interaction of another type.
         """
         data: Json = {"custom_id": custom_id, "component_type": 2, "id": 1}
         if values is not None:
@@ -217,7 +218,7 @@ class Person:
             carrier = message or self._home.state.post(
                 place, self._home.state.bot, {"content": "forged"}, seen_by=self.id
             )
-            return self._home.interactions.begin(COMPONENT, self.user, place, data, carrier, late=late)
+            return self._home.interactions.begin(kind, self.user, place, data, carrier, late=late)
 
         return Answered(self._home, await self._home.do(work))
 

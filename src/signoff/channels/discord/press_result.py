@@ -13,7 +13,7 @@ from signoff.core.lifecycle import settled_text
 from signoff.core.people import Actor
 from signoff.core.redact import redact_text
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe_text import redacted_text, safe_text
+from signoff.core.safe_text import in_one_line, redacted_text, safe_text
 from signoff.errors import AlreadySettled, SignoffError, StoreError, WrongFile
 
 _log = logging.getLogger("signoff.discord")
@@ -56,9 +56,9 @@ def in_words(error: SignoffError) -> str:
 def shown(error: SignoffError) -> str:
     """Return an error's text, escaped for Discord. Errors of the store or of project files are only logged."""
     if isinstance(error, (StoreError, WrongFile)):
-        _log.warning("a press could not be processed: %s", redact_text(str(error)))
+        _log.warning("a press could not be processed: %s", redact_text(in_one_line(str(error))))
         return (
             "signoff's store is not responding" if isinstance(error, StoreError) else "the project's files have errors"
         )
-    text = redact_text(str(error))
+    text = redact_text(in_one_line(str(error)))
     return plain(text if text.isprintable() else redacted_text(text))

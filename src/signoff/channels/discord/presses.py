@@ -50,6 +50,8 @@ Discord still accepts our reply after that.
 _MOST_LATE = 1.0
 """Maximum seconds between a press and its event: if it seems to be more, a clock is wrong."""
 _COMPONENT = discord.InteractionType.component
+_PRESSES = (_COMPONENT, discord.InteractionType.modal_submit)
+"""Nothing else has a custom id."""
 _NOT_IN_TIME = "signoff could not look this up in time. Press again, please."
 
 
@@ -90,7 +92,7 @@ class Presses:
     async def heard(self, interaction: discord.Interaction) -> None:
         """Handle one interaction, if it is with something of ours."""
         custom_id = InteractionData.of(interaction).custom_id
-        if not is_ours(custom_id) or self._again(interaction.id):
+        if interaction.type not in _PRESSES or not is_ours(custom_id) or self._again(interaction.id):
             return
         reply, press = Reply(interaction), Press.of(custom_id)
         try:

@@ -38,7 +38,7 @@ class Face(NamedTuple):
 FACES: Mapping[State, Face] = {
     State.PENDING: Face(AMBER, "May ", " run?", "waits for an answer"),
     State.APPROVED: Face(GREEN, "", " was approved", "approved"),
-    State.CLAIMED: Face(BLUE, "", " is running", "approved, running"),
+    State.CLAIMED: Face(BLUE, "", " was started", "approved, started"),
     State.SUCCEEDED: Face(GREEN, "", " ran", "approved, ran"),
     State.FAILED: Face(RED, "", " failed", "approved, failed"),
     State.DENIED: Face(RED, "", " was denied", "denied"),
@@ -196,7 +196,7 @@ def _outcome(request: ApprovalRequest, status: RequestStatus) -> Iterator[Messag
     ended = f" at {moment(status.ended_at)}" if status.ended_at is not None else ""
     match status.state:
         case State.CLAIMED:
-            yield MessagePart(label=f"**Running** since {moment(status.started_at)}.")
+            yield MessagePart(label=f"**Started** at {moment(status.started_at)}, without an outcome yet.")
         case State.SUCCEEDED if status.handed_over:
             yield MessagePart(label=f"**Handed** to the program that asked{ended}.")
         case State.SUCCEEDED if status.told_by:
