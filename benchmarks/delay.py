@@ -9,12 +9,15 @@ import os
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from getpass import getuser
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from benchmarks.bench import Bench
+from benchmarks.delay_doors import DOORS
 from benchmarks.measure import Effort
 from benchmarks.report import Report, Row, Table, Target
 from benchmarks.serve_load import HttpClient, Office, ServeProcess, office, read_head
@@ -36,6 +39,7 @@ policy:
   - {allow: {tool: fetch, url: "https://example.com/**"}}
   - {allow: {tool: pay, amount: {"<=": 5}}}
   - {allow: {tool: mail, recipients: {domains: [a.example]}}}
+  - {allow: {tool: look}}
   - {ask: "*"}
 """
 CALLS: Mapping[str, Callable[[int], tuple[str, dict[str, Any]]]] = {
@@ -65,11 +69,12 @@ def _many(begin: str, size: int) -> list[str]:
 
 def measure(effort: Effort, bench: Bench) -> Report:
     about = (
-        f"A real server on SQLite. One client sends {effort.delay_size:,} bytes in one message; meanwhile another asks "
-        "for a list of one request, over and over. Given is the longest that one of its questions took."
+        f"Real processes on SQLite. One client sends {effort.delay_size:,} bytes in one message; meanwhile another "
+        "asks for little, over and over: for a list of one request, for an allowed call. Given is the longest that one "
+        "of its questions took."
     )
-    if missing := [name for name in ("starlette", "uvicorn", "jinja2") if find_spec(name) is None]:
-        note = f"left out: {', '.join(missing)} is not installed; the extra web brings it"
+    if missing := [name for name in ("starlette", "uvicorn", "jinja2", "mcp") if find_spec(name) is None]:
+        note = f"left out: {', '.join(missing)} is not installed; the extras web and mcp bring it"
         return Report("delay", "One large message", about, (), notes=(*bench.notes, note))
     with asyncio.Runner() as runner:
         directory = bench.disk.directory / "delay"
@@ -82,7 +87,14 @@ def measure(effort: Effort, bench: Bench) -> Report:
             rows = runner.run(_rows(effort, server, holder))
         finally:
             server.stop()
-    columns = ("submitted (AAP), ms", "explained (API), ms", "its card (API), ms")
+        doors = runner.run(_doors(effort, directory))
+    rows = [Row(row.name, (*row.cells, *doors[row.name])) for row in rows]
+    columns = (
+        "submitted (AAP), ms",
+        "explained (API), ms",
+        "its card (API), ms",
+        *(f"{name}, ms" for name in DOORS),
+    )
     longest = max(cell for row in rows for cell in row.cells if isinstance(cell, float))
     return Report(
         name="delay",
@@ -99,19 +111,22 @@ async def _rows(effort: Effort, server: ServeProcess, holder: str) -> list[Row]:
         secret = f"soi_{secrets.token_urlsafe(32)}"
         told = {"owner": holder, "by": holder, "lasts": None}
         await made.broker.aap.provision(str(uuid4()), "sender", secret, **told, is_here=True)
-        nothing = await _delay(made, lambda: asyncio.sleep(0.5))
+        client = HttpClient(made.port, made.token)
+        delay = partial(_delay, lambda: client.request("GET", "/api/v1/requests?limit=1"))
+        nothing = await delay(lambda: asyncio.sleep(0.5))
         rows = [Row("nothing", (nothing, nothing, nothing))]
         for name, call in CALLS.items():
             tool, args = call(effort.delay_size * 9 // 10)
             asked = {"tool": tool, "arguments": args, "timeout": "1h"}
-            submitted = await _delay(made, _sending(made.port, secret, "/aap/v1/requests", asked))
-            explained = await _delay(
-                made, _sending(made.port, made.token, "/api/v1/policy/explain", {"tool": tool, "args": args})
+            submitted = await delay(_sending(made.port, secret, "/aap/v1/requests", asked))
+            explained = await delay(
+                _sending(made.port, made.token, "/api/v1/policy/explain", {"tool": tool, "args": args})
             )
-            shown = [await _delay(made, _reading(made, one.id)) for one in await made.broker.pending()]
+            shown = [await delay(_reading(made, one.id)) for one in await made.broker.pending()]
             rows.append(Row(name, (submitted, explained, max(shown, default=None))))
             for one in await made.broker.pending():
                 await made.broker.cancel(one.id, "measured")
+        client.close()
     return rows
 
 
@@ -142,16 +157,28 @@ def _reading(made: Office, request: str) -> Callable[[], Awaitable[object]]:
     return read
 
 
-async def _delay(made: Office, work: Callable[[], Awaitable[object]]) -> float:
+async def _doors(effort: Effort, place: Path) -> dict[str, list[float]]:
+    """The longest waits at the other doors, for each kind of call."""
+    waits: dict[str, list[float]] = {name: [] for name in ("nothing", *CALLS)}
+    tools = sorted({call(10)[0] for call in CALLS.values()})
+    for opened in DOORS.values():
+        async with opened(place, tools) as door:
+            for _ in range(3):
+                await door.ask()
+            waits["nothing"].append(await _delay(door.ask, lambda: asyncio.sleep(0.5)))
+            for name, call in CALLS.items():
+                waits[name].append(await _delay(door.ask, door.sending(*call(effort.delay_size * 9 // 10))))
+    return waits
+
+
+async def _delay(ask: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[object]]) -> float:
     """The longest that a question of another client took while some work was done, in milliseconds."""
     waits = list[float]()
-
-    client = HttpClient(made.port, made.token)
 
     async def asks() -> None:
         while True:
             began = time.perf_counter()
-            await client.request("GET", "/api/v1/requests?limit=1")
+            await ask()
             waits.append(time.perf_counter() - began)
             await asyncio.sleep(EVERY)
 
@@ -167,5 +194,4 @@ async def _delay(made: Office, work: Callable[[], Awaitable[object]]) -> float:
         other.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await other
-        client.close()
     return max(waits) * 1e3

@@ -23,16 +23,21 @@ _NAMED = {
 }
 
 
-def hook_allows(commands: Sequence[str], agent: str = "claude-code", *, network: bool = False) -> list[bool]:
-    """Which commands the hook lets run with nobody asked, in a project that has everything the policy looks for.
+def hook_allows(
+    commands: Sequence[str], agent: str = "claude-code", *, network: bool = False, project: Path | None = None
+) -> list[bool]:
+    """Which commands the hook lets run with nobody asked: in a project, or else in one that has everything the policy
+    looks for. A policy is written into the project.
 
     With `network`, the policy also allows what only reads over the network.
     """
-    with tempfile.TemporaryDirectory(prefix="hook-corpora-") as name:
-        place = Path(name).resolve()
-        _lay_out(place, commands)
-        (place / "signoff.yaml").write_text(coding_policy(place, agent, network=network), encoding="utf-8")
-        return asyncio.run(_judged(place, commands, agent))
+    if project is None:
+        with tempfile.TemporaryDirectory(prefix="hook-corpora-") as name:
+            _lay_out(Path(name), commands)
+            return hook_allows(commands, agent, network=network, project=Path(name))
+    place = project.resolve()
+    (place / "signoff.yaml").write_text(coding_policy(place, agent, network=network), encoding="utf-8")
+    return asyncio.run(_judged(place, commands, agent))
 
 
 def _lay_out(place: Path, commands: Sequence[str]) -> None:
@@ -47,6 +52,7 @@ def _lay_out(place: Path, commands: Sequence[str]) -> None:
     }
     names = sorted({name for tool in tools() for name in tool.names})
     for file in ("yarn.lock", "pnpm-lock.yaml", *(file for tool in tools() for file in tool.files)):
+        (place / file).parent.mkdir(parents=True, exist_ok=True)
         (place / file).touch()
     python = [name for name in names if "/" not in name]
     (place / "pyproject.toml").write_text(

@@ -47,15 +47,15 @@ def main() -> None:
     for source in plan["source"]:
         for found in _drawn(source, plan["seed"], source.get("most", plan["most"])):
             every.setdefault(found.line, found)
-    kept = sorted(every.values(), key=lambda found: (found.project, found.file, found.line))
-    rows = ({"id": id_of(found.line), **found._asdict()} for found in kept)
+    lines = sorted(every.values(), key=lambda found: (found.project, found.file, found.line))
+    rows = ({"id": id_of(found.line), **found._asdict()} for found in lines)
     LINES.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    print(f"{len(kept)} lines of {len({found.project for found in kept})} projects")
+    print(f"{len(lines)} lines of {len({found.project for found in lines})} projects")
 
 
 def _drawn(source: dict[str, Any], seed: int, most: int) -> list[Found]:
     """Some of the lines of a package: a large project does not stand for all, nor one program for a project."""
-    with tarfile.open(_package(source)) as package:
+    with tarfile.open(package_file(source)) as package:
         lines = {found.line: found for found in _lines(source["name"], package) if _is_one(found.line)}
     shuffled = [lines[line] for line in sorted(lines)]
     random.Random(f"{seed} {source['name']}").shuffle(shuffled)
@@ -107,10 +107,27 @@ def _is_whole(text: str) -> bool:
 # ------------------------------------------------------------------------------------------- packages
 
 
-def _package(source: dict[str, Any]) -> Path:
-    """The package's file, which is kept from one run to the next."""
+def kept() -> Path:
+    """The directory in which packages are kept from one run to the next."""
     cache = Path(os.environ.get("SIGNOFF_PACKAGES") or Path(tempfile.gettempdir()) / "signoff-packages")
     cache.mkdir(parents=True, exist_ok=True)
+    return cache
+
+
+def unpacked(source: dict[str, Any]) -> Path:
+    """The directory with the files of a package."""
+    place = kept() / "unpacked" / source["sha256"]
+    if not place.exists():
+        with tarfile.open(package_file(source)) as package:
+            package.extractall(place.with_suffix(".part"), filter="data")
+        place.with_suffix(".part").rename(place)
+    [top] = (one for one in place.iterdir() if one.is_dir())
+    return top
+
+
+def package_file(source: dict[str, Any]) -> Path:
+    """The package's file."""
+    cache = kept()
     file = cache / source["file"]
     if not file.exists():
         if source.get("index") == "npm":

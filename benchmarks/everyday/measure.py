@@ -4,7 +4,8 @@
     python -m benchmarks.everyday.measure --list
 
 Each line is only judged, never run: as a call of `shell_readonly`, and as a coding agent's call by the policy that
-`signoff init --for claude-code` writes, also with `--network-reads`.
+`signoff init --for claude-code` writes, also with `--network-reads`. That policy is made in the files of the package
+that the line comes from, which are fetched; and in a project with every tool, script and target that init looks for.
 `--list` shows what is asked about although it is harmless, by the reason.
 """
 
@@ -12,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from benchmarks.corpora import judged
-from benchmarks.everyday.lines import HARMFUL, HARMLESS, KINDS, Line, everyday_lines
+from benchmarks.everyday.draw import unpacked
+from benchmarks.everyday.lines import HARMFUL, HARMLESS, KINDS, SOURCES, Line, everyday_lines
 from benchmarks.hook_corpora import hook_allows
 from benchmarks.report import Report, Row, Table, as_text
 from signoff.policy.shell.command_facts import read_shell
@@ -24,8 +27,9 @@ from signoff.policy.shell.command_facts import read_shell
 Verdicts = dict[str, Sequence[bool]]
 """Whether each line is allowed unasked, by each policy."""
 SHORT = "shell_readonly"
-LONG = "hook"
+OWN = "hook"
 ONLINE = "hook with network-reads"
+EVERY, EVERY_ONLINE = "hook, every tool", "hook, every tool, with network-reads"
 
 
 def main() -> None:
@@ -47,9 +51,21 @@ def verdicts(lines: Sequence[Line]) -> Verdicts:
     calls = ({"tool": "shell", "toolset": "shell_readonly", "args": {"command": text}} for text in texts)
     return {
         SHORT: [verdict == "allow" for verdict in judged(calls)],
-        LONG: hook_allows(texts),
-        ONLINE: hook_allows(texts, network=True),
+        OWN: _in_their_projects(lines, network=False),
+        ONLINE: _in_their_projects(lines, network=True),
+        EVERY: hook_allows(texts),
+        EVERY_ONLINE: hook_allows(texts, network=True),
     }
+
+
+def _in_their_projects(lines: Sequence[Line], *, network: bool) -> list[bool]:
+    """Whether each line is allowed in the project that it comes from."""
+    found: dict[str, bool] = {}
+    for source in tomllib.loads(SOURCES.read_text(encoding="utf-8"))["source"]:
+        mine = [line for line in lines if line.project == source["name"]]
+        runs = hook_allows([line.text for line in mine], network=network, project=unpacked(source)) if mine else []
+        found |= {line.id: each for line, each in zip(mine, runs, strict=True)}
+    return [found[line.id] for line in lines]
 
 
 def report(lines: Sequence[Line], allowed: Verdicts) -> Report:
