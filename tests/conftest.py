@@ -28,7 +28,6 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
         if not profiles.NIGHTLY:  # whose tests run for so long that what they leave behind would fill the memory

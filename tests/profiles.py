@@ -2,7 +2,8 @@
 
 `daily` draws the same 50 examples each time, derived from the test itself: a suite that fails by chance on a change
 that has nothing to do with it is soon run again instead of read. What chance has found before is therefore kept as an
-`@example` or a case of its own and is tried every day.
+`@example` or a case of its own and is tried every day. For the same reason it does not draw the constants that stand in
+the sources; to look for them takes seconds in every test worker of a fresh clone.
 
 `nightly` draws other examples each time, as many as the test says. What it finds is printed with the
 `@reproduce_failure` line that replays it, and kept in `.hypothesis`, where the next nightly run looks first.
@@ -16,6 +17,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 PROFILE = os.environ.get("SIGNOFF_TEST_PROFILE") or "daily"
 NIGHTLY = PROFILE == "nightly"
@@ -33,6 +35,9 @@ def load() -> None:
     if PROFILE not in ("daily", "nightly"):
         raise pytest.UsageError(f"SIGNOFF_TEST_PROFILE is daily or nightly, not {PROFILE!r}")
     settings.load_profile(PROFILE)
+    if not NIGHTLY and hasattr(providers, "_get_local_constants"):
+        none = providers.Constants()
+        providers._get_local_constants = lambda: none
 
 
 def examples(nightly: int, daily: int = 50, *, suppress: Iterable[HealthCheck] = (), **others: Any) -> settings:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from signoff.gate.resume import resume as resume
     from signoff.gate.resume import resume_run as resume_run
     from signoff.policy.engine import Policy as Policy
+    from signoff.ports import ApprovalUI as ApprovalUI
     from signoff.ports import Approver as Approver
     from signoff.store.approval_memory import ApprovalMemory as ApprovalMemory
     from signoff.store.store_factory import open_store as open_store
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from signoff.wiring.answered_runs import resume_answered as resume_answered
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
 
-    Answerer = Actor
-    ApprovalUI = Approver
     __version__: str
 
 _HOMES = {
@@ -56,6 +55,7 @@ _HOMES = {
     "ApprovalMemory": "store.approval_memory",
     "ApprovalMode": "core.mode",
     "ApprovalRequest": "core.request",
+    "ApprovalUI": "ports",
     "Approver": "ports",
     "Call": "core.call",
     "CallEvent": "core.event",
@@ -76,22 +76,9 @@ _HOMES = {
     "run_with_approval_sync": "gate.deferred_tools",
 }
 
-_MOVED = {
-    "Answerer": ("core.people:Actor", "signoff.Actor"),
-    "ApprovalBlocked": ("errors", "signoff.errors.ApprovalBlocked"),
-    "ApprovalDenied": ("errors", "signoff.errors.ApprovalDenied"),
-    "ApprovalError": ("errors", "signoff.errors.ApprovalError"),
-    "ApprovalUI": ("ports:Approver", "signoff.Approver"),
-    "DiscordApprovals": ("wiring.discord", "signoff.channels.DiscordApprovals"),
-    "idempotency_key": ("gate.gated_calls", "signoff.toolsets.idempotency_key"),
-    "load_policy": ("config", "signoff.workers.load_policy"),
-    "open_store": ("store.store_factory", "Signoff(store=URL), or signoff.channels.open_inbox(URL)"),
-    "resume_run": ("gate.resume", "signoff.resume, which takes the id of a run, too"),
-}
-
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
-_find = lazy_names(__name__, _HOMES, _MOVED)
+_find = lazy_names(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> object:

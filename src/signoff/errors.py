@@ -6,7 +6,7 @@ Exception
     ├── WrongFile                a file or a mapping has an error; says where, and what to do
     │   ├── PolicyError          a policy file or rule
     │   ├── ScriptError          a scripted model's turns
-    │   └── GrantsError          a file of remembered decisions
+    │   └── GrantsError          a file of remembered answers
     ├── WrongUse                 the program was called in a way that cannot work
     │   └── MissingExtra         an optional dependency is not installed; names the extra
     ├── LimitReached             a worker's run reached one of its limits; names the limit and its place
@@ -149,7 +149,7 @@ class ScriptError(WrongFile):
 
 
 class GrantsError(WrongFile):
-    """The file of remembered decisions is damaged, or has a version that this program does not know.
+    """Another user could have written the file of remembered answers.
 
     Fix: move it away; signoff asks again about what it remembered.
     """
@@ -190,7 +190,7 @@ class LimitReached(SignoffError):
 class ChannelFailed(SignoffError):
     """A channel could not show a notice. The error says whether a retry may help, and when.
 
-    No approval depends on it: signoff retries, or a backup channel takes over.
+    No approval depends on it: signoff retries.
 
     Fix: nothing; `signoff inbox` and `signoff channels list` say what is wrong.
     """
@@ -266,9 +266,9 @@ class StoreUnavailable(StoreError):
 
 
 class SchemaError(StoreUnavailable):
-    """The store was made by another version of signoff. The message says which side to upgrade, and how.
+    """The store was made by another version of signoff, which is not read or converted.
 
-    Fix: `signoff db upgrade`, or a newer program.
+    Fix: use the version that made it, or name another store to start over.
     """
 
 

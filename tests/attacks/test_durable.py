@@ -293,7 +293,7 @@ async def test_an_approval_is_for_one_toolset_one_directory_and_where_paths_lead
     assert wiped == []
     [asked] = await signoff.pending()
     assert asked.id != approved.id
-    assert said in asked.changed[0] and "changed after ana approved it" in asked.changed[0]
+    assert said in asked.changed[0] and "changed after the question; ana approved it" in asked.changed[0]
 
 
 async def test_a_run_beside_the_kept_one_does_not_take_its_place(place: Place) -> None:

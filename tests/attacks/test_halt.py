@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from tests import start
 from tests.attacks.kept import Place, gated, paused, turns
 from tests.gate.agents import calls
 
@@ -155,21 +153,3 @@ async def test_a_halt_inside_leaves_the_outer_call_unknown(place: Place) -> None
     other = place.broker()
     assert (await other.runs.status(run)).word == "waiting"
     assert [one.id for one in await other.inbox()] == [request.id], "a person says what became of it"
-
-
-def test_a_fork_hears_of_answers_and_halts(place: Place) -> None:
-    """A server that was used once before it forks its workers."""
-    done = start.run(
-        [sys.executable, "-m", "tests.attacks.forked", place.url],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "worker: another process than its parent",
-        "parent: approved",
-        "worker: paid 1",
-        "parent: halts",
-        "worker: Halted after [1]",
-    ]

@@ -151,7 +151,9 @@ async def test_arguments_edited_in_history_after_review_are_asked_about_again() 
     [request] = await scene.signoff.pending()
     assert request.args["amount"] == 999_999
     told = card_for(request).changed
-    assert told.startswith("the arguments changed after ana approved it ("), "what the card says is a sentence"
+    assert told.startswith("the arguments changed after the question; ana approved it ("), (
+        "what the card says is a sentence"
+    )
     assert told.endswith(" UTC); that approval no longer counts")
 
 

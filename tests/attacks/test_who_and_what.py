@@ -305,18 +305,23 @@ async def test_what_cannot_be_shown_whole_cannot_be_approved_nor_allowed() -> No
 
 
 async def test_a_number_that_python_does_not_write_is_denied_in_words_or_asked_about(tmp_path: Path) -> None:
+    shown: list[str] = []
+
     async def told(rules: Any) -> str:
         turns = [calls(("keep", {"number": [10**5000]})), {"say": "{{last}}"}]
         store = f"sqlite:{tmp_path}/store.db"
         approver = ScriptedApprover(["deny"])
         agent = Agent(ScriptedModel(turns), tools=[keep], capabilities=[Signoff(rules, approver=approver, store=store)])
-        return str((await agent.run("go")).output) + str(len(approver.asked))
+        output = str((await agent.run("go")).output)
+        shown.extend(str(one) for one in approver.asked)
+        return output + str(len(approver.asked))
 
     def keep(number: Any) -> str:
         raise AssertionError
 
     assert "denied" in (denied := await told([{"deny": "*"}])).lower() and denied.endswith("0")
     assert (await told([{"allow": "*"}])).endswith("1"), "it is asked about, since it cannot be judged"
+    assert "a whole number of more than 4,300 digits" in shown[0] and "HugeInteger" not in shown[0]
 
 
 async def test_faithful_values_of_other_types_are_judged_and_approved() -> None:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from signoff.broker import Broker, new_id
+from signoff.broker.journal import LONGEST, Journal
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
+from signoff.core.redact import Redactor
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import AlreadySettled, AlreadySpent, UnknownRequest
+from signoff.large_work import LARGE
 from signoff.store.memory_store import MemoryStore
+from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
 
 YES, NO = ApprovalDecision(approved=True), ApprovalDecision(approved=False)
@@ -160,3 +169,46 @@ def test_ids_are_short_and_hard_to_misread() -> None:
     ids = {new_id() for _ in range(1000)}
     assert len(ids) == 1000
     assert not set("".join(ids)) & set("0o1li")
+
+
+async def test_a_large_call_is_written_down_before_the_transaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a transaction nobody else could write meanwhile, on SQLite not even another process."""
+    threads = list[str]()
+    call_of = Journal.call_of
+
+    def noted(self: Journal, request: ApprovalRequest) -> Mapping[str, Any]:
+        threads.append(threading.current_thread().name)
+        return call_of(self, request)
+
+    monkeypatch.setattr(Journal, "call_of", noted)
+    args, broker = {"text": "a " * LARGE}, Broker(SqliteStore(tmp_path / "s.db"))
+    [request] = await broker.open([replace(question(), args=args, call=Call(tool="pay", args=args, call_id="c1"))])
+    assert threads == ["signoff-large-work_0"]
+    assert request.title.startswith("pay(text=")
+    [*_, event] = await broker.store.read(lambda tx: tx.record.entries(request=request.id))
+    broker.store.close()
+    assert json.loads(event.body)["args"] == {"text": f"{'a ' * 2_000}… ({2 * LARGE:,} characters)"}
+
+
+def test_of_a_long_text_no_more_is_read_than_is_needed_to_mask_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = list[int]()
+    text = Redactor.text
+
+    def noted(self: Redactor, one: str, path: str = "") -> str:
+        read.append(len(one))
+        return text(self, one, path)
+
+    monkeypatch.setattr(Redactor, "text", noted)
+    secret, token = "correct horse", f"ghp_{'a1B2' * 6}"
+    long = f"{'x ' * 1_980}{token} {secret} ⟦masked 1: a⟧ {'y ' * 500_000}"
+    kept = Journal((secret,)).args({"a": [long], "b": token, "password": long, "c": 7, "d": "x" * LONGEST})
+    assert max(read) < 30_000
+    assert kept["a"][0].startswith(f"{'x ' * 1_980}⟦masked 1")
+    assert kept["a"][0].endswith(f"… ({len(long):,} characters)")
+    assert len(kept["a"][0]) < LONGEST + 40
+    assert kept["password"] == "⟦masked 4: password⟧"
+    assert (kept["b"], kept["c"], kept["d"]) == ("⟦masked 3: GitHub token⟧", 7, "x" * LONGEST)
+    block = f"-----BEGIN PRIVATE KEY-----\n{'MIIa' * 9_000}\n-----END PRIVATE KEY-----"
+    assert "MII" not in str(Journal().args({"a": block, "b": f"{block} {'z ' * 9_000}", "c": f"a {block}"}))

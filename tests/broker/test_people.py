@@ -106,7 +106,7 @@ async def test_a_quorum_that_nobody_can_complete_is_said_where_it_is_asked_and_o
     broker = another(people={"ana": frozenset({"ops"}), "ben": frozenset({"ops"}), "dan": frozenset({"it"})})
     need = replace(TWO_OPS, not_by=frozenset({"requester"}))
     request = await ask(broker, need=need, requester="ana")
-    short = "at most 1 of 2 can: nobody else who is listed may approve it, so it cannot run"
+    short = "only 1 listed person may approve it, so it cannot run"
 
     async def said(request_id: str) -> str:
         return needs_of(await broker.shown(await broker.get(request_id))).partition("; ")[2]

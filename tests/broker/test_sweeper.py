@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.broker.conftest import Opens, ask, kill, kinds
 
 from signoff.broker import Broker
 from signoff.broker.deadlines import EVERY
+from signoff.broker.wall_clock import SystemClock
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import State
 from signoff.core.run import Process
 from signoff.core.verdict import OnTimeout, Requirement
 from signoff.errors import AlreadySettled, AlreadySpent
+from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock
 
 ANA, YES = Actor(name="ana"), ApprovalDecision(approved=True)
@@ -268,3 +270,72 @@ async def test_another_process_waits_from_now_on(broker: Broker, clock: FakeCloc
     assert await broker.sweep() == []
     clock.advance(LEASE)
     assert [one.id for one in await broker.sweep()] == [request]
+
+
+# --- a clock that is set ---
+
+
+class Machine:
+    """The clocks of a machine."""
+
+    def __init__(self) -> None:
+        self.wall, self.steady = datetime(2026, 1, 1, 12, tzinfo=UTC), 5.0
+
+    def clock(self) -> SystemClock:
+        return SystemClock(lambda: self.wall, lambda: self.steady)
+
+    def passes(self, span: timedelta) -> None:
+        """Time passes, or the machine is suspended."""
+        self.wall += span
+        self.steady += span.total_seconds()
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+@pytest.mark.parametrize("on_timeout", [OnTimeout.ALLOW, OnTimeout.DENY, OnTimeout.PARK])
+async def test_a_clock_that_is_set_forward_brings_no_deadline_forward(machine: Machine, on_timeout: OnTimeout) -> None:
+    broker = Broker(MemoryStore(), machine.clock())
+    early = await ask(broker, need=within_a_minute(on_timeout))
+    machine.passes(20 * SECOND)
+    machine.wall += timedelta(days=1)
+    assert await broker.sweep() == []
+    late = await ask(broker, "c2", need=within_a_minute(on_timeout))
+    waiting = asyncio.ensure_future(broker.wait(early))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    machine.passes(40 * SECOND - timedelta(milliseconds=1))
+    assert await broker.sweep() == []
+    machine.passes(timedelta(milliseconds=2))
+    assert [one.id for one in await broker.sweep()] == [early], "a minute after it was asked"
+    machine.passes(20 * SECOND)
+    assert [one.id for one in await broker.sweep()] == [late]
+    waiting.cancel()
+
+
+async def test_a_machine_that_was_suspended_is_no_clock_that_was_set(machine: Machine) -> None:
+    broker = Broker(MemoryStore(), machine.clock())
+    asked = await ask(broker, need=within_a_minute())
+    machine.passes(timedelta(hours=8))
+    [expired] = await broker.sweep()
+    assert expired.id == asked
+
+
+async def test_a_clock_that_is_set_back_and_corrected_moves_no_deadline(machine: Machine) -> None:
+    broker = Broker(MemoryStore(), machine.clock())
+    asked = await ask(broker, need=within_a_minute())
+    machine.wall -= timedelta(hours=1)
+    assert await broker.sweep() == []
+    machine.wall += timedelta(hours=1, milliseconds=300)
+    assert await broker.sweep() == []
+    machine.passes(MINUTE)
+    assert [one.id for one in await broker.sweep()] == [asked]
+
+
+async def test_a_vote_within_the_time_counts_although_the_clock_was_set_forward(machine: Machine) -> None:
+    broker = Broker(MemoryStore(), machine.clock())
+    asked = await ask(broker, need=within_a_minute())
+    machine.wall += timedelta(days=1)
+    assert (await broker.answer(asked, YES, by=ANA)).state is State.APPROVED

@@ -40,7 +40,7 @@ ID = r"(?=[a-z]*[0-9])[a-z0-9]{10}"
 """An id of a request, a run or a grant. In a README it has a digit in it, so that no word is taken for one."""
 DIFFERS = re.compile(
     rf"(?P<id>\b{ID}\b)|(?P<any>…)|(?P<hash>\b(?=[a-f]*[0-9])[0-9a-f]{{12}}\b)"
-    r"|(?P<age>\b(?:just now|\d+ (?:s|min) ago)\b)"
+    r"|(?P<age>\b(?:just now|\d+ (?:s|min) ago|in \d+ (?:s|min))\b)"
     r"|(?P<time>\b(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\b)|(?P<took>\b\d+\.\d+s\b)"
     r"|(?P<tokens>\b[\d,]+ tokens in, [\d,]+ out\b)"
 )
@@ -48,7 +48,7 @@ DIFFERS = re.compile(
 LIKE = {
     "any": "(?s:.*?)",
     "hash": "[0-9a-f]{12}",
-    "age": r"(?:just now|\d+ (?:s|min) ago)",
+    "age": r"(?:just now|\d+ (?:s|min) ago|in \d+ (?:s|min))",
     "time": r"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d",
     "took": r"\d+\.\d+s",
     "tokens": r"[\d,]+ tokens in, [\d,]+ out",

@@ -1,4 +1,4 @@
-"""The public names: what is documented is importable, what was importable still is, and says where it is now."""
+"""The public names: what is documented is importable."""
 
 from __future__ import annotations
 
@@ -38,41 +38,13 @@ def test_every_public_name_can_be_imported(package: str) -> None:
         module.nothing  # noqa: B018
 
 
-@table(
-    ("package", "name", "today"),
-    [
-        ("signoff", "Answerer", "use signoff.Actor"),
-        ("signoff", "ApprovalBlocked", "use signoff.errors.ApprovalBlocked"),
-        ("signoff", "ApprovalDenied", "use signoff.errors.ApprovalDenied"),
-        ("signoff", "ApprovalError", "use signoff.errors.ApprovalError"),
-        ("signoff", "ApprovalUI", "use signoff.Approver"),
-        ("signoff", "DiscordApprovals", "use signoff.channels.DiscordApprovals"),
-        ("signoff", "idempotency_key", "use signoff.toolsets.idempotency_key"),
-        ("signoff", "load_policy", "use signoff.workers.load_policy"),
-        ("signoff", "open_store", "signoff.channels.open_inbox"),
-        ("signoff", "resume_run", "use signoff.resume"),
-        ("signoff.core.people", "Answerer", "use signoff.Actor"),
-        ("signoff.ports", "ApprovalUI", "use signoff.Approver"),
-        ("signoff.testing", "ScriptedUI", "use signoff.testing.ScriptedApprover"),
-        ("signoff.workers.workshop", "Workshop", "use signoff.workers.Workers"),
-        ("signoff.broker.post", "Route", "signoff.delivery.Route"),
-    ],
-)
-def test_what_was_importable_still_is_and_says_where_it_is_now(package: str, name: str, today: str) -> None:
-    with pytest.warns(DeprecationWarning, match=re.escape(today)) as told:
-        former = getattr(import_module(package), name)
-    assert told[0].filename == __file__, "the warning points at the line that uses the name"
-    assert callable(former)
-
-
 @pytest.mark.usefixtures("sync_loop")
-def test_the_former_name_of_an_approver_is_taken_and_two_are_refused() -> None:
+def test_an_approver_has_its_names_of_deferred_tools_too() -> None:
     from pydantic_ai import DeferredToolRequests
 
+    assert signoff.ApprovalUI is signoff.Approver
     nothing = DeferredToolRequests()
-    with pytest.warns(DeprecationWarning, match="use approver=") as told:
-        signoff.collect_approvals_sync(nothing, ui=lambda request: True)
-    assert told[0].filename == __file__
+    assert not signoff.collect_approvals_sync(nothing, ui=lambda request: True).approvals
     with pytest.raises(signoff.SignoffError, match="both given"):
         signoff.collect_approvals_sync(nothing, lambda request: True, ui=lambda request: True)
 

@@ -39,7 +39,7 @@ EXTRA = {
     "policy/table_files.py": frozenset({"pathlib"}),  # the tables that are part of the package
     "policy/shell/network.py": _DATA,
     "policy/shell/patterns.py": _DATA,
-    "policy/shell/further_words.py": _DATA,
+    "policy/shell/listed_words.py": _DATA,
     "policy/shell/prefixes.py": _DATA,
     "policy/shell/table.py": _DATA,
     "policy/shell/shell_variables.py": _DATA,

@@ -32,7 +32,7 @@ inbox | inbox --json | inbox --mine --as ana | show abc | show abc --json | take
 assign abc ana --as ben | people | people --json | delegate ana ben --until 2d --as ana | runs | runs --all --json
 halt --as ana | inbox --limit 5 | unhalt --as ana | approve abc --as ana --remember exact --yes
 deny abd --as ana --json | grants list | grants list --json | grants explain GRANT | grants revoke GRANT --as ana
-channels list | channels list --json | cancel run --as ana | outcome died happened --as ana | db check | db upgrade
+channels list | channels list --json | cancel run --as ana | outcome died happened --as ana | db check
 db backup copy.db | completion zsh
 """
 SERIES = """
@@ -151,7 +151,7 @@ async def seeded(directory: Path) -> str:
     return grant.id
 
 
-MOST_FOR_A_HOOK = 202
+MOST_FOR_A_HOOK = 194
 """Modules of ours that a hook imports for a call that is allowed. Lower it when it can be; never raise it."""
 NOT_FOR_A_HOOK = {
     *("asyncio", "ssl", "socket", "subprocess", "logging", "tempfile", "shutil", "random", "difflib", "click", "rich"),
@@ -185,8 +185,8 @@ def test_a_hook_that_allows_imports_little(tmp_path: Path) -> None:
 def test_the_front_door_is_counted() -> None:
     assert signoff.__all__ == sorted(
         """
-        Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest Approver Call CallEvent Effect Policy
-        ResumedRun Signoff SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals
+        Actor ApprovalDecision ApprovalMemory ApprovalMode ApprovalRequest ApprovalUI Approver Call CallEvent Effect
+        Policy ResumedRun Signoff SignoffError SuspendedRun Verdict build_approval_requests call_agent collect_approvals
         collect_approvals_sync resume resume_answered run_with_approval run_with_approval_sync
         """.split()
     )

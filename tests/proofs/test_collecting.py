@@ -253,7 +253,7 @@ async def pay(to: str, amount: float) -> str:
     return "paid"
 
 ui = ScriptedApprover([*(["always", "session", "approve"] if first == "first" else []), *["deny"] * 3])
-memory = ApprovalMemory("grants.json")
+memory = ApprovalMemory("grants.db")
 for _ in range(int(second)):
     run_with_approval_sync(agent, "pay", approver=ui, memory=memory)
 print("asked about", *(request.args["to"] for request in ui.asked))

@@ -37,8 +37,6 @@ from signoff.channels import DiscordApprovals
 from signoff.testing import ScriptedModel, scripted_approver
 from signoff.toolsets import approval_tool, with_approval
 
-pytestmark = pytest.mark.filterwarnings("ignore:ui= is deprecated")  # the word of those days
-
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -49,6 +49,16 @@ def _is_there(file: str) -> bool:
     return True
 
 
+def link_on_the_way(file: str, top: str) -> str:
+    """Return the first directory below `top`, on the way to a file, that is a link; empty if there is none.
+
+    What is written below it would be written elsewhere.
+    """
+    root = Path(os.path.normpath(top))
+    below = [parent for parent in Path(os.path.normpath(file)).parents if root in parent.parents]
+    return next((str(parent) for parent in reversed(below) if os.path.islink(parent)), "")
+
+
 def check_regular(file: str) -> None:
     """Refuse anything but a regular file: a directory, a pipe that never ends, a broken symlink."""
     try:

@@ -6,8 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from string import ascii_lowercase, ascii_uppercase
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from signoff.config import toolset_entries, worker_keys
 from signoff.config.agent_entries import AGENTS, AgentEntry
@@ -19,10 +18,10 @@ from signoff.config.server_entry import SERVER, ServerEntry
 from signoff.config.stricter_layers import tightening, unheard_problem
 from signoff.config.toolset_entries import TOOLSETS, known_tools, read_toolsets
 from signoff.config.variables import filled
+from signoff.core.people import account_key
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
 from signoff.policy.format import FLAG, Format, MappingFormat, each, matching, text, texts
-from signoff.policy.lint import Problem
 from signoff.policy.operators import kind_of
 from signoff.policy.parse import EXAMPLE, RULES, policy_in
 from signoff.policy.phrases import did_you_mean, shown
@@ -30,7 +29,9 @@ from signoff.policy.placed_value import ConfigValue
 from signoff.policy.policy_source import read_policy
 from signoff.policy.rule import Rule
 
-_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+if TYPE_CHECKING:
+    from signoff.policy.lint import Problem
+
 USER = "user"
 """The name of the user's own policy layer: its rules are `user/rule-1` …"""
 
@@ -102,7 +103,8 @@ class Settings:
     @property
     def closed_toolsets(self) -> Iterator[Problem]:
         """Toolsets whose every known call is denied by an `otherwise` rule outside of the toolset."""
-        from signoff.policy.reach import UNSURE, reach  # only checks need it
+        from signoff.policy.lint import Problem  # only checks need these
+        from signoff.policy.reach import UNSURE, reach
 
         if not any(rule.otherwise for policy in self.layers for rule in policy.rules):
             return
@@ -126,6 +128,8 @@ class Settings:
         return tuple(one for one in found if one is not None)
 
     def _unanswerable(self, policies: Iterable[Policy]) -> Iterator[Problem]:
+        from signoff.policy.lint import Problem
+
         if not self.people:
             return
         roles = {role for person in self.people.values() for role in person.roles}
@@ -228,11 +232,6 @@ def _read_defaults(spot: ConfigValue) -> dict[str, ConfigValue]:
     return entries
 
 
-def email_key(address: str) -> str:
-    """A key for all spellings of an address. Lowercases ASCII letters only: others may fold into an ASCII letter."""
-    return address.strip().translate(_LOWER)
-
-
 def _read_people(spot: ConfigValue) -> dict[str, Person]:
     found: dict[str, Person] = {}
     accounts: dict[tuple[str, str], str] = {}
@@ -243,7 +242,7 @@ def _read_people(spot: ConfigValue) -> dict[str, Person]:
         # Otherwise one account could count as two people, or be either of them.
         for key, account, what in (
             ("discord", person.discord, "Discord account"),
-            ("email", email_key(person.email), "address"),
+            ("email", account_key(person.email.strip()), "address"),
         ):
             if not account:
                 continue

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from signoff.core.canonical import digest
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.policy.engine import Policy
-from signoff.policy.lint import Problem
 from signoff.policy.phrases import shown
 from signoff.policy.placed_value import ConfigValue
 from signoff.policy.rule import Rule
+
+if TYPE_CHECKING:
+    from signoff.policy.lint import Problem
 
 
 def refuse_loosening(policy: Policy, spot: ConfigValue, *, whose: str, more: str, instead: str, file: str) -> Policy:
@@ -59,6 +61,8 @@ def tightening(policy: Policy, spot: ConfigValue) -> tuple[Policy, tuple[Rule, .
 
 def unheard_problem(rule: Rule) -> Problem:
     """The warning about a rule that `tightening` left out or changed."""
+    from signoff.policy.lint import Problem  # few projects have such a rule
+
     fix = "if everybody here should have it, write it in signoff.yaml, under `policy`"
     if rule.effect is Effect.ALLOW:
         what = f"{rule.id} is ignored here: the project is locked, and this rule would loosen it"

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from signoff.testing.office import Office as Office
     from signoff.workers.scripted_model import ScriptedModel as ScriptedModel
 
-    ScriptedUI = ScriptedApprover
-
 __all__ = [
     "ANA",
     "ChannelCase",
@@ -46,11 +44,7 @@ _HOMES = {
     "Skill": "testing.case",
 }
 
-_find = lazy_names(
-    __name__,
-    _HOMES,
-    {"ScriptedUI": ("channels.script_approver:ScriptedApprover", "signoff.testing.ScriptedApprover")},
-)
+_find = lazy_names(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> object:

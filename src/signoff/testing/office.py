@@ -115,9 +115,6 @@ class Office:
 
         return WatchedInbox(project_inbox(self.broker, self._settings, channel))
 
-    desk = inbox
-    """The name of `inbox` in 0.1."""
-
     async def ask(
         self,
         *,

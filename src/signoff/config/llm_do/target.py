@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
-from signoff.config.files import text_of
+from signoff.config.files import link_on_the_way, text_of
 from signoff.config.worker_files import DIRECTORY
 from signoff.config.worker_text import SUFFIXES
 from signoff.errors import WrongFile, WrongUse
@@ -39,7 +39,7 @@ class ImportedFile:
 
 def plan(into: str, files: Mapping[str, str]) -> list[ImportedFile]:
     """Each file with its current content. Raises if something is in the way that is never replaced."""
-    planned = [ImportedFile(name, path := _path(into, name), text, _before(path)) for name, text in files.items()]
+    planned = [ImportedFile(name, path := _path(into, name), text, _before(path, into)) for name, text in files.items()]
     for one in planned:
         stem, suffix = os.path.splitext(one.path)
         for other in SUFFIXES:
@@ -59,7 +59,7 @@ def write(planned: list[ImportedFile], into: str, *, overwrite: bool) -> None:
     made: list[str] = []
     try:
         for one in planned:
-            if _before(one.path) != one.before:
+            if _before(one.path, into) != one.before:
                 raise WrongUse(f"{one.path} changed in the meantime; no file was changed\n  try again")
             if one.change is not Change.SAME:
                 made += _directories(os.path.dirname(one.path))
@@ -81,11 +81,11 @@ def _path(into: str, name: str) -> str:
     return os.path.normpath(os.path.join(into, *name.split("/")))
 
 
-def _before(path: str) -> str | None:
+def _before(path: str, into: str) -> str | None:
     """The current content of a file; None if there is none. Symlinks, and anything but a file, are never written to."""
     directory = os.path.dirname(path)
-    if os.path.basename(directory) == DIRECTORY and os.path.islink(directory):
-        raise WrongUse(f"{directory} is a link; nothing was written\n  name another directory with --into")
+    if link := link_on_the_way(path, into):
+        raise WrongUse(f"{link} is a link; nothing was written\n  name another directory with --into")
     if os.path.lexists(directory) and not os.path.isdir(directory):
         raise WrongUse(f"{directory} is not a directory; nothing was written\n  move it away, or use --into")
     if not os.path.lexists(path):
