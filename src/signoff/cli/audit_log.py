@@ -18,6 +18,7 @@ from signoff.core.moment import parse_duration
 from signoff.core.record import Entry, timestamp
 from signoff.errors import ServerFailed, StoreError, UnknownRequest, UnknownRun, WrongUse
 from signoff.ports import Store, Transaction
+from signoff.store_changes import changes
 
 SHOWN = 50
 """How many events are shown by default."""
@@ -82,14 +83,8 @@ async def show_events(store: Store, choice: EventFilter, line: Line) -> int:
 
 async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int) -> None:
     """Print selected events as they happen, until interrupted."""
-    loop, changed = asyncio.get_running_loop(), asyncio.Event()
-
-    def tick() -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(changed.set)
-
-    stop, problem = store.watch(tick), ""
-    try:
+    problem = ""
+    with changes(store.watch) as changed:
         while True:
             changed.clear()
             try:
@@ -104,8 +99,6 @@ async def follow_events(store: Store, choice: EventFilter, line: Line, seen: int
                 await asyncio.sleep(AGAIN)
                 continue
             await changed.wait()
-    finally:
-        stop()
 
 
 def json_line(entry: Entry) -> str:

@@ -21,6 +21,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import SignoffError, WrongFile, WrongUse
+from signoff.store_changes import changes
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -229,21 +230,12 @@ class Trial:
             await asyncio.gather(answer, gone, return_exceptions=True)
 
     async def _until(self, request: ApprovalRequest, fits: Callable[[ShownRequest], bool]) -> ShownRequest:
-        loop, changed = asyncio.get_running_loop(), asyncio.Event()
-
-        def tick() -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(changed.set)
-
-        stop = self.broker.store.watch(tick)
-        self.posting.add_done_callback(lambda _: changed.set())
-        try:
+        with changes(self.broker.store.watch) as changed:
+            self.posting.add_done_callback(lambda _: changed.set())
             while not fits(found := await self._found(request)):
                 await changed.wait()
                 changed.clear()
             return found
-        finally:
-            stop()
 
     async def _found(self, request: ApprovalRequest) -> ShownRequest:
         if self.posting.done():

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.inbox_screen import watching
 from signoff.cli.terminal_text import fold, safe
+from signoff.store_changes import told_of_changes
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -60,7 +60,7 @@ class InboxAnswers:
         approver = terminal_approver(actor=me, draft_rules=drafts_in(self._store, settings))
         channel = ApproverChannel(approver, name="terminal", by=me)
         async with Attended(broker, channel, project_inbox(broker, settings, "terminal").take, to=me) as attended:
-            with watching(broker, attended.wake):
+            with told_of_changes(broker.store.watch, attended.wake):
                 await broker.sweep()
                 request = await broker.get(item.id)
                 if request.state is State.PENDING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli.open_broker import say_where, with_broker
+from signoff.store_changes import changes, told_of_changes
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -86,7 +87,7 @@ async def _answered(settings: Settings, store: str | None, chosen: ShownRequests
     screen = ApproverChannel(approver, name="tui", by=me)
     on_screen: set[tuple[str, bool]] = set()
     async with Attended(broker, screen, project_inbox(broker, settings, "tui").take, to=me) as attended:
-        with watching(broker, attended.wake):
+        with told_of_changes(broker.store.watch, attended.wake):
             while attended.failure is None:
                 looked_at = broker.clock.now()
                 waiting = await _waiting(broker)
@@ -110,11 +111,9 @@ async def _arrives(chosen: ShownRequests) -> bool:
     """Wait at the closed screen until there is something to show; False if the person quits."""
     from signoff.cli.inbox_watch import SWEEP, KeyPresses
 
-    changed = asyncio.Event()
-    keys = KeyPresses(changed.set)
     text = f"{chosen.none} New ones are shown here; q quits."
     click.secho(text, dim=True, nl=False)
-    with watching(chosen.broker, changed.set), keys.read():
+    with changes(chosen.broker.store.watch) as changed, (keys := KeyPresses(changed.set)).read():
         while "q" not in keys.taken():
             if await chosen.chosen(await _waiting(chosen.broker)):
                 click.echo(f"\r{' ' * len(text)}\r", nl=False)
@@ -136,19 +135,3 @@ def _next_moment(waiting: Sequence[ApprovalRequest], looked_at: datetime) -> dat
     """The next deadline or reminder. Requests that are not shown count too: they may have to be shown then."""
     moments = [moment for one in waiting for moment in (one.deadline, one.remind_at) if moment is not None]
     return min((moment for moment in moments if moment > looked_at), default=None)
-
-
-@contextmanager
-def watching(broker: Broker, news: Callable[[], None]) -> Generator[None]:
-    """Call `news` whenever any process may have changed something."""
-    loop = asyncio.get_running_loop()
-
-    def tick() -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(news)
-
-    stop = broker.store.watch(tick)
-    try:
-        yield
-    finally:
-        stop()

@@ -23,6 +23,7 @@ from signoff.cli.terminal_text import clip, fold, now
 from signoff.core.visible_text import visible
 from signoff.errors import StoreError
 from signoff.reports.inbox_report import Page, as_data
+from signoff.store_changes import Watch, changes
 
 if TYPE_CHECKING:
     from signoff.core.inbox_row import Item
@@ -45,7 +46,7 @@ _HOME, _REST = "\x1b[H", "\x1b[J"
 
 async def stay(
     look: Callable[[], Awaitable[Page]],
-    watch: Callable[[Callable[[], None]], Callable[[], None]],
+    watch: Watch,
     *,
     as_json: bool,
     view: View | None = None,
@@ -55,36 +56,28 @@ async def stay(
 
     `answer` asks the person about a request, on the screen that was there before, and returns what came of it.
     """
-    loop, changed = asyncio.get_running_loop(), asyncio.Event()
-
-    def tick() -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(changed.set)
-
-    stop = watch(tick)
-    keys = KeyPresses(changed.set) if answer is not None and not as_json else None
-    output = JsonLines() if as_json else WatchScreen(view=view, has_keys=keys is not None and keys.can_read)
     try:
-        while True:
-            opened: Item | None = None
-            with output.shown(), keys.read() if keys is not None else nullcontext():
-                while opened is None:
-                    changed.clear()
-                    output.show(await _looked(look))
-                    due = monotonic() + SWEEP
-                    while not changed.is_set() and monotonic() < due:
-                        await _wait(changed, min(REDRAW, max(0.0, due - monotonic())))
-                        output.tick()
-                    for key in keys.taken() if keys is not None else ():
-                        if key == "q":
-                            return
-                        opened = opened or output.press(key)
-            assert answer is not None, "without it, no key is read"
-            output.say(await answer(opened))
+        with changes(watch) as changed:
+            keys = KeyPresses(changed.set) if answer is not None and not as_json else None
+            output = JsonLines() if as_json else WatchScreen(view=view, has_keys=keys is not None and keys.can_read)
+            while True:
+                opened: Item | None = None
+                with output.shown(), keys.read() if keys is not None else nullcontext():
+                    while opened is None:
+                        changed.clear()
+                        output.show(await _looked(look))
+                        due = monotonic() + SWEEP
+                        while not changed.is_set() and monotonic() < due:
+                            await _wait(changed, min(REDRAW, max(0.0, due - monotonic())))
+                            output.tick()
+                        for key in keys.taken() if keys is not None else ():
+                            if key == "q":
+                                return
+                            opened = opened or output.press(key)
+                assert answer is not None, "without it, no key is read"
+                output.say(await answer(opened))
     except asyncio.CancelledError:
         pass  # Ctrl-C quits
-    finally:
-        stop()
 
 
 def ticking(tick: Callable[[], None]) -> Callable[[], None]:

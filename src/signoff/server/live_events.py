@@ -11,8 +11,8 @@ import asyncio
 import json
 import logging
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any, NamedTuple
 
 from signoff.core.audit_text import title_of
@@ -21,6 +21,7 @@ from signoff.core.safe_text import error_line, kept_text
 from signoff.core.visible_text import visible
 from signoff.errors import StoreError
 from signoff.ports import Store, Transaction
+from signoff.store_changes import changes
 
 LONGEST_QUEUE = 512
 """Events queued for a client. A slower client is disconnected, and reconnects for the rest."""
@@ -201,22 +202,14 @@ class LiveEvents:
             listener.end(why)
 
     async def _start(self) -> None:
-        loop, changed = asyncio.get_running_loop(), asyncio.Event()
-
-        def tick() -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(changed.set)
-
-        stop = self._store.watch(tick)
-        try:
+        with ExitStack() as stack:
+            changed = stack.enter_context(changes(self._store.watch))
             self._seq = (await self._store.read(lambda tx: tx.record.head()))[0]
-        except BaseException:
-            stop()
-            raise
-        self._watching = asyncio.create_task(self._watch(changed, stop), name="live events")
+            watching = self._watch(changed, stack.pop_all())
+        self._watching = asyncio.create_task(watching, name="live events")
 
-    async def _watch(self, changed: asyncio.Event, stop: Callable[[], None]) -> None:
-        try:
+    async def _watch(self, changed: asyncio.Event, stack: ExitStack) -> None:
+        with stack:
             while True:
                 await changed.wait()
                 changed.clear()
@@ -226,8 +219,6 @@ class LiveEvents:
                     _log.warning("cannot read new events: %s", error_line(error))
                     await asyncio.sleep(AGAIN)
                     changed.set()
-        finally:
-            stop()
 
     async def _hand_over(self) -> None:
         """Read new events once, and pass them to all listeners."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import cast
@@ -15,6 +14,7 @@ from signoff.core.request import State
 from signoff.errors import StoreError
 from signoff.ports import Transaction
 from signoff.server.meters import Meters
+from signoff.store_changes import changes
 
 AT_ONCE = 500
 """Events that are read at once."""
@@ -24,15 +24,8 @@ PAUSE = 1.0
 
 async def count_decisions(broker: Broker, meters: Meters) -> None:
     """Count requests that are settled from now on, by any process, until cancelled."""
-    loop, news = asyncio.get_running_loop(), asyncio.Event()
-
-    def tick() -> None:
-        with suppress(RuntimeError):  # the event loop was closed at the same moment
-            loop.call_soon_threadsafe(news.set)
-
-    stop = broker.store.watch(tick)
     seen = -1
-    try:
+    with changes(broker.store.watch) as news:
         while True:
             news.clear()
             try:
@@ -48,8 +41,6 @@ async def count_decisions(broker: Broker, meters: Meters) -> None:
                 meters.store_errors += 1
             await asyncio.sleep(PAUSE)
             await news.wait()
-    finally:
-        stop()
 
 
 def _settled(tx: Transaction, after: int) -> tuple[Sequence[tuple[str, float]], int, bool]:
