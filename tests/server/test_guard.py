@@ -14,7 +14,7 @@ import uvicorn
 from tests.server.doors import HERE, LOCAL_HOST, PUBLIC, Doors, cookies_of, fields_of, press, problem_of
 
 from signoff.config import ServerEntry
-from signoff.server.guard import POLICY
+from signoff.server.security_headers import POLICY
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.listen_address import UVICORN
 
@@ -30,7 +30,7 @@ def doors() -> Doors:
 def test_the_policy_lets_nothing_in_that_is_not_ours() -> None:
     assert "unsafe" not in POLICY and "http" not in POLICY and "*" not in POLICY
     assert POLICY == (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
 

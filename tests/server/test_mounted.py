@@ -15,6 +15,7 @@ from signoff import ApprovalDecision, Signoff
 from signoff.core.people import Actor
 from signoff.errors import NotEntitled
 from signoff.server import inbox_app
+from signoff.server.security_headers import SECURITY
 from signoff.store.memory_store import MemoryStore
 
 
@@ -72,6 +73,12 @@ def test_there_are_no_keys_of_ours(mounted: TestClient) -> None:
         assert mounted.request(method, f"/approvals/api/v1{path}", json={}, headers=ANA).status_code == 404
     page = mounted.get("/approvals/settings", headers=ANA)
     assert page.status_code == 200 and "sign-out" not in page.text, "the application signs people out"
+
+
+def test_pages_and_their_files_have_the_headers_of_our_own_server(mounted: TestClient) -> None:
+    for path in ("/", "/favicon.svg?n=1", "/static/inbox.js"):
+        found = mounted.get(f"/approvals{path}", headers=ANA).headers
+        assert {name: found.get(name) for name in SECURITY} == dict(SECURITY), path
 
 
 def test_who_is_not_logged_in_is_told_so_in_words(mounted: TestClient) -> None:

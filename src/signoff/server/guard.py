@@ -20,30 +20,8 @@ from signoff.config.server_entry import Network, is_local_name, is_loopback
 from signoff.core.visible_text import visible
 from signoff.server.endpoint import problem_response
 from signoff.server.problem import ProblemRaised
+from signoff.server.security_headers import SECURITY
 
-POLICY = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "frame-ancestors 'none'",
-        "base-uri 'none'",
-    )
-)
-HEADERS = {
-    "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Embedder-Policy": "require-corp",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
-"""Security headers, sent with every response."""
 HSTS = "max-age=31536000"
 PROBES = frozenset({"/healthz", "/readyz"})
 """Health checks, answered under any host name; they reveal nothing secret."""
@@ -183,7 +161,7 @@ class Guard:
 
 
 def _add_headers(headers: MutableHeaders, has_tls: bool) -> None:
-    for name, value in HEADERS.items():
+    for name, value in SECURITY.items():
         headers[name] = value
     headers.setdefault("Cache-Control", "no-store")
     if has_tls:
