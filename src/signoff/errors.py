@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import ClassVar, Self
 
 __all__ = [
     "AlreadyHeard",
@@ -93,6 +93,13 @@ __all__ = [
 class SignoffError(Exception):
     """Base of everything signoff raises on purpose."""
 
+    exit_code: ClassVar[int] = 2
+    """What a command returns that ends with it, as in `signoff.core.exit_codes`."""
+    status: ClassVar[int] = 500
+    """The HTTP status of a server's answer; 500 tells a client only that there is something in the log."""
+    code: ClassVar[str] = "error"
+    """What a server calls it, for programs."""
+
     moment: datetime | None = None
     """The time that the text names, in UTC, if any: a screen may show it in local time."""
 
@@ -125,6 +132,9 @@ class WrongFile(SignoffError):
 
     Fix: edit the file.
     """
+
+    status = 422
+    code = "wrong-file"
 
     def __init__(self, what: str, *, place: Place | None = None, fix: str = "") -> None:
         self.what = what
@@ -161,6 +171,9 @@ class WrongUse(SignoffError):
     Fix: as the message says.
     """
 
+    status = 422
+    code = "wrong-use"
+
 
 class MissingExtra(WrongUse):
     """An optional dependency is not installed.
@@ -179,6 +192,8 @@ class LimitReached(SignoffError):
     Fix: give it less to do, or raise the limit there.
     """
 
+    exit_code = 1
+
     def __init__(self, what: str, *, worker: str, limit: str, place: Place, fix: str = "") -> None:
         self.worker = worker
         """The worker whose limit it is: the one that ran, or one that called it."""
@@ -194,6 +209,8 @@ class ChannelFailed(SignoffError):
 
     Fix: nothing; `signoff inbox` and `signoff channels list` say what is wrong.
     """
+
+    exit_code = 1
 
     def __init__(
         self, problem: str, *, again: bool = True, whole: bool = False, after: float | None = None, at: str = ""
@@ -218,12 +235,16 @@ class ServerFailed(SignoffError):
     token.
     """
 
+    exit_code = 1
+
 
 class NobodyHere(SignoffError):
     """Raised by an approver that has nobody to ask now. The request stays open and the run suspends.
 
     Fix: answer it elsewhere, and resume.
     """
+
+    exit_code = 3
 
 
 class ScriptEnded(SignoffError):
@@ -254,6 +275,10 @@ class StoreError(SignoffError):
 
     Fix: as the message says.
     """
+
+    exit_code = 1
+    status = 503
+    code = "store-unavailable"
 
 
 class StoreUnavailable(StoreError):
@@ -311,6 +336,8 @@ class RecordBroken(SignoffError):
     Fix: find out who had access; restore the store from a backup.
     """
 
+    exit_code = 1
+
     def __init__(self, message: str, *, seq: int = 0) -> None:
         self.seq = seq
         super().__init__(message)
@@ -322,9 +349,17 @@ class Halted(SignoffError):
     Fix: `signoff unhalt`, then `signoff resume`.
     """
 
+    exit_code = 3
+    status = 409
+    code = "halted"
+
 
 class RunError(SignoffError):
     """Something about one saved run."""
+
+    exit_code = 1
+    status = 409
+    code = "run-refused"
 
 
 class UnknownRun(RunError):
@@ -333,6 +368,9 @@ class UnknownRun(RunError):
     Fix: `signoff runs --all` lists them.
     """
 
+    status = 404
+    code = "unknown-run"
+
 
 class RunOver(RunError):
     """The run has ended: done, failed or cancelled. The message says how.
@@ -340,12 +378,16 @@ class RunOver(RunError):
     Fix: nothing.
     """
 
+    code = "run-over"
+
 
 class RunTaken(RunError):
     """Another process executes the run, or took it over; or the conversation's last turn has not ended.
 
     Fix: let that process continue.
     """
+
+    code = "run-taken"
 
 
 class WaitsElsewhere(RunError):
@@ -372,12 +414,19 @@ class HeardTooLate(RunError):
 class RequestError(SignoffError):
     """Something about one approval request, such as an event that does not fit its state."""
 
+    exit_code = 1
+    status = 422
+    code = "refused"
+
 
 class UnknownRequest(RequestError):
     """No request has that id.
 
     Fix: `signoff inbox`, or `Signoff.pending()`, lists them.
     """
+
+    status = 404
+    code = "unknown-request"
 
 
 class AlreadySettled(RequestError):
@@ -386,12 +435,18 @@ class AlreadySettled(RequestError):
     Fix: nothing: that is the answer.
     """
 
+    status = 409
+    code = "already-settled"
+
 
 class NotEntitled(RequestError):
     """This answer does not count: wrong role, excluded by the rule, or not a person.
 
     Fix: let the right person answer.
     """
+
+    status = 403
+    code = "not-entitled"
 
 
 class AlreadySpent(RequestError):
@@ -400,12 +455,17 @@ class AlreadySpent(RequestError):
     Fix: nothing.
     """
 
+    status = 409
+    code = "already-spent"
+
 
 class EditRefused(RequestError):
     """Edited arguments do not fit the tool's schema, or policy denies the edited call. `problems` lists why.
 
     Fix: edit again.
     """
+
+    code = "edit-refused"
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         self.problems = problems
@@ -414,6 +474,8 @@ class EditRefused(RequestError):
 
 class ApprovalError(SignoffError, PermissionError):
     """A call was refused, and the caller wants an exception: only with `Signoff(on_denied="raise")`."""
+
+    exit_code = 4
 
     def __init__(self, message: str, *, tool: str = "", by: str = "") -> None:
         self.tool = tool

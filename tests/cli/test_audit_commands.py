@@ -30,7 +30,6 @@ from tests.records import NOON, drafts
 from signoff.cli import audit_command as commands
 from signoff.cli.audit_command import audit
 from signoff.cli.audit_log import moment
-from signoff.cli.main import code_of
 from signoff.core.record import EventDraft
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import SavedRun
@@ -59,7 +58,7 @@ def run(*args: str, stdin: bytes = b"") -> Result:
             sys.exit(audit.main(list(args), standalone_mode=False))
         except SignoffError as error:
             click.echo(f"signoff: {error}", err=True)
-            sys.exit(code_of(error))
+            sys.exit(error.exit_code)
 
     return CliRunner().invoke(program, args, input=stdin, catch_exceptions=False)
 

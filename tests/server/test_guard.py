@@ -14,9 +14,9 @@ import uvicorn
 from tests.server.doors import HERE, LOCAL_HOST, PUBLIC, Doors, cookies_of, fields_of, press, problem_of
 
 from signoff.config import ServerEntry
-from signoff.server.security_headers import POLICY
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.listen_address import UVICORN
+from signoff.server.security_headers import POLICY
 
 PROXY = "10.0.0.2"
 BEHIND = ServerEntry(url=PUBLIC, trusted_proxy=(ip_network("10.0.0.0/24"),))

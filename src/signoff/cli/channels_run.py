@@ -94,7 +94,7 @@ def leave_if_held_up(before: Collection[threading.Thread], *, is_held: bool = Fa
 
 def _told_code(error: BaseException | None) -> int:
     """Print the exception that is being raised, and return its exit code."""
-    from signoff.cli.main import code_of, told
+    from signoff.cli.main import told
     from signoff.core.exit_codes import FAILED
 
     match error:
@@ -105,7 +105,7 @@ def _told_code(error: BaseException | None) -> int:
         case SignoffError():
             with suppress(OSError, ValueError):
                 click.echo(f"signoff: {told(error)}", err=True)
-            return code_of(error)
+            return error.exit_code
         case _:
             traceback.print_exception(error)
             return FAILED

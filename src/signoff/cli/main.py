@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
-from signoff.core.exit_codes import DENIED, FAILED, WAITING, WRONG_USE
+from signoff.core.exit_codes import FAILED, WRONG_USE
 from signoff.errors import (
-    ApprovalError,
-    ChannelFailed,
-    Halted,
     LimitReached,
-    NobodyHere,
-    RecordBroken,
-    RequestError,
-    RunError,
-    ServerFailed,
     SignoffError,
-    StoreError,
 )
 
 if TYPE_CHECKING:
@@ -153,7 +144,7 @@ def main() -> None:
         program(prog_name="signoff", color=False if is_plain else None)
     except SignoffError as error:
         click.echo(f"signoff: {told(error)}", err=True)
-        sys.exit(code_of(error))
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader closed the pipe. Closing stderr keeps Python from complaining at exit.
         sys.stderr.close()
@@ -177,21 +168,6 @@ def _warned(
         click.echo(warnings.formatwarning(message, category, filename, lineno, line), err=True, nl=False)
 
 
-def code_of(error: SignoffError) -> int:
-    """The exit code for an error."""
-    match error:
-        case ApprovalError():
-            return DENIED
-        case NobodyHere() | Halted():
-            return WAITING
-        case RequestError() | RunError() | StoreError() | RecordBroken() | LimitReached() | ChannelFailed():
-            return FAILED
-        case ServerFailed():
-            return FAILED
-        case _:
-            return WRONG_USE
-
-
 def told(error: SignoffError) -> str:
     """An error as printable text; untrusted names and notes in it are escaped. Wrong use has hints on extra lines."""
     from datetime import datetime
@@ -201,6 +177,6 @@ def told(error: SignoffError) -> str:
     from signoff.core.visible_text import has_hidden
 
     text = error_text(error, datetime.astimezone)
-    has_lines = code_of(error) == WRONG_USE or isinstance(error, LimitReached)
+    has_lines = error.exit_code == WRONG_USE or isinstance(error, LimitReached)
     plain = text.replace("\n", "") if has_lines else text
     return kept_text(text, lines=has_lines) if has_hidden(plain) else text

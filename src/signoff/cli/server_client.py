@@ -219,18 +219,17 @@ class ApprovalServer:
             return EditRefused(listed or (detail,))
         if word == "unknown-grant":
             return UnknownRequest(detail)
-        if (kind := _errors().get(word)) is not None:
+        if (kind := _by_code(SignoffError).get(word)) is not None and kind is not SignoffError:
             return kind(detail)
         if 400 <= status < 500 and detail:
             return RequestError("\n  ".join((detail, *listed)))
         return self.strange(f"it answers {status}" + (f": {detail}" if detail else ""))
 
 
-def _errors() -> Mapping[str, type[SignoffError]]:
-    """Exceptions by the word of a problem type."""
-    from signoff.server.problem import STATUSES
-
-    return {word: kind for kind, _, word in reversed(STATUSES) if kind is not EditRefused}
+def _by_code(kind: type[SignoffError]) -> Mapping[str, type[SignoffError]]:
+    """The kinds of error below this one by the code that a server gives them."""
+    below = {code: each for sub in kind.__subclasses__() for code, each in _by_code(sub).items()}
+    return {kind.code: kind, **below} if "code" in vars(kind) else below
 
 
 def _address(url: str) -> SplitResult:

@@ -7,43 +7,9 @@ from http import HTTPStatus
 from typing import Any
 
 from signoff.core.safe_text import error_line, safe_text
-from signoff.errors import (
-    AlreadySettled,
-    AlreadySpent,
-    EditRefused,
-    Halted,
-    NotEntitled,
-    RequestError,
-    RunError,
-    RunOver,
-    RunTaken,
-    SignoffError,
-    StoreError,
-    UnknownRequest,
-    UnknownRun,
-    WrongFile,
-    WrongUse,
-)
+from signoff.errors import EditRefused, SignoffError
 
 MEDIA_TYPE = "application/problem+json"
-
-STATUSES: tuple[tuple[type[SignoffError], int, str], ...] = (
-    (UnknownRequest, 404, "unknown-request"),
-    (UnknownRun, 404, "unknown-run"),
-    (AlreadySettled, 409, "already-settled"),
-    (AlreadySpent, 409, "already-spent"),
-    (NotEntitled, 403, "not-entitled"),
-    (EditRefused, 422, "edit-refused"),
-    (RequestError, 422, "refused"),
-    (RunOver, 409, "run-over"),
-    (RunTaken, 409, "run-taken"),
-    (RunError, 409, "run-refused"),
-    (Halted, 409, "halted"),
-    (WrongFile, 422, "wrong-file"),
-    (WrongUse, 422, "wrong-use"),
-    (StoreError, 503, "store-unavailable"),
-)
-"""Status and code by error class; the first match counts."""
 
 
 class ProblemRaised(Exception):
@@ -78,8 +44,7 @@ class ProblemRaised(Exception):
 
 def problem_of(error: SignoffError) -> ProblemRaised:
     """Convert one of our errors. Its text is made safe, because it may contain words of a model."""
-    status, word = next(((status, word) for kind, status, word in STATUSES if isinstance(error, kind)), (500, "error"))
-    if status == 500:
-        return ProblemRaised(500, word, "internal error; see the server's log")
+    if error.status == 500:
+        return ProblemRaised(500, error.code, "internal error; see the server's log")
     problems = tuple(safe_text(one) for one in error.problems) if isinstance(error, EditRefused) else ()
-    return ProblemRaised(status, word, error_line(error), problems)
+    return ProblemRaised(error.status, error.code, error_line(error), problems)
