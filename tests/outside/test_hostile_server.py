@@ -22,6 +22,7 @@ from tests.outside.aap_provider import ID, Answer, Provider
 from signoff.broker import Broker
 from signoff.broker.wall_clock import SystemClock
 from signoff.errors import Halted, ServerFailed, SignoffError, WrongUse
+from signoff.http_exchange import HttpExchange, server_address
 from signoff.outside import aap_client, consumed_calls
 from signoff.outside.aap_client import AapClient, read_token
 from signoff.outside.consumed_calls import ConsumedCalls
@@ -593,14 +594,14 @@ async def test_doubt_about_a_call_is_told_to_the_server(timed: Timed) -> None:
     ],
 )
 def test_what_is_no_address_is_refused_when_it_is_installed(url: str) -> None:
-    with pytest.raises(WrongUse, match="is not the address of a server") as refused:
+    with pytest.raises(WrongUse, match="is not a server address") as refused:
         AapClient(url, SECRET)
     assert "pass" not in str(refused.value).replace("passwd", "")
 
 
 @pytest.mark.parametrize("url", ["http://host", "http://0.0.0.0", "http://10.0.0.1", "http://localhost.example.com"])
 def test_the_credential_is_not_sent_unencrypted_to_other_machines(url: str) -> None:
-    with pytest.raises(WrongUse, match="use https"):
+    with pytest.raises(WrongUse, match="is not encrypted"):
         AapClient(url, SECRET)
 
 
@@ -613,7 +614,8 @@ async def test_the_address_may_be_the_one_that_other_clients_are_given(provider:
 
 
 def test_an_address_with_colons_keeps_its_last_part() -> None:
-    connection = AapClient("https://[2001:db8::1:443]", SECRET)._connection(1)  # pyright: ignore[reportPrivateUsage]
+    exchange = HttpExchange(server_address("https://[2001:db8::1:443]"), seconds=1, most=1)
+    connection = exchange._connection  # pyright: ignore[reportPrivateUsage]
     assert (connection.host, connection.port) == ("2001:db8::1:443", 443)
 
 

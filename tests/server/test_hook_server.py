@@ -185,7 +185,7 @@ def test_a_server_that_cannot_be_asked_lets_nothing_run_that_policy_here_does_no
     ("url", "mode", "token", "why"),
     [
         ("http://signoff.example.com", 0o600, SECRET, "use https"),
-        ("ftp://127.0.0.1", 0o600, SECRET, "not the address of a server"),
+        ("ftp://127.0.0.1", 0o600, SECRET, "not a server address"),
         ("http://127.0.0.1:9", 0o644, SECRET, "others can read"),
         ("http://127.0.0.1:9", 0o600, "sot_a-persons", "credential of an instance"),
         ("http://127.0.0.1:9", 0o600, "soi_a b", "holds no credential"),

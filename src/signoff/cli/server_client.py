@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from contextlib import closing
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from time import monotonic, sleep
+from http.client import HTTPException
+from time import sleep
 from typing import Any, cast
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 from uuid import uuid4
 
 import click
 
 from signoff.cli.server_choice import OPTION, server_meant, server_options
-from signoff.config.server_entry import is_local_name, is_loopback
 from signoff.core.safe_text import kept_text
 from signoff.core.strict_json import read_json
 from signoff.core.visible_text import visible
 from signoff.errors import EditRefused, RequestError, ServerFailed, SignoffError, UnknownRequest, WrongUse
+from signoff.http_exchange import AnswerTooLarge, HttpAnswer, HttpExchange, server_address
 from signoff.reports.request_sheet import FORMAT, TOLD
 
 TOKEN_OPTION, TOKEN_VARIABLE = "--token-file", "SIGNOFF_TOKEN"
@@ -71,7 +70,7 @@ class ApprovalServer:
     """Sends one request at a time and returns the answer, or raises the error that the server reports."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._parts = _address(url)
+        self._parts = server_address(url.strip())
         self._token = token
         self.url = self._parts.geturl().rstrip("/")
         """The URL as it may be shown."""
@@ -126,7 +125,7 @@ class ApprovalServer:
         in_doubt = ""
         for pause in (*PAUSES, None):
             try:
-                status, said = self._exchanged(method, path, content, headers)
+                answer = self._exchanged(method, path, content, headers)
             except TimeoutError:
                 in_doubt = f"no response within {PATIENCE:.0f} seconds"
                 break
@@ -137,8 +136,8 @@ class ApprovalServer:
                 if not in_doubt:
                     raise
             else:
-                if status not in _PASSING or pause is None:
-                    return self._read(status, said, path)
+                if answer.status not in _PASSING or pause is None:
+                    return self._read(answer.status, answer.body, path)
             if pause is not None:
                 sleep(pause)
         done = (
@@ -146,51 +145,18 @@ class ApprovalServer:
         )
         raise self.strange(f"{in_doubt}{done}")
 
-    def _exchanged(
-        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
-    ) -> tuple[int, bytes]:
-        until = monotonic() + PATIENCE
-        connection = self._connection()
+    def _exchanged(self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]) -> HttpAnswer:
         try:
-            connection.request(method, f"{self._parts.path.rstrip('/')}{ROOT}{path}", content, dict(headers))
-            with closing(connection.getresponse()) as response:
-                return response.status, self._all(response, connection, until)
+            exchange = HttpExchange(self._parts, seconds=PATIENCE, most=LARGEST)
+            return exchange.answer(method, f"{self._parts.path.rstrip('/')}{ROOT}{path}", content, headers)
         except (TimeoutError, ConnectionResetError, BrokenPipeError):
             raise
         except OSError as error:
             raise self.strange(f"it cannot be reached: {visible(error.strerror or str(error))}") from error
         except HTTPException as error:
             raise self.strange("it sent an invalid HTTP response: is this the right address?") from error
-        finally:
-            connection.close()
-
-    def _connection(self) -> HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
-        if is_local_name(host):  # browsers know these names, but not every system does
-            host = "127.0.0.1"
-        if self._parts.scheme == "http":
-            return HTTPConnection(host, port, timeout=PATIENCE)
-        import ssl
-
-        return HTTPSConnection(host, port, timeout=PATIENCE, context=ssl.create_default_context())
-
-    def _all(self, response: HTTPResponse, connection: HTTPConnection, until: float) -> bytes:
-        """Read the body within the time limit and the size limit, however slowly it arrives."""
-        parts: list[bytes] = []
-        size = 0
-        while True:
-            left = until - monotonic()
-            if left <= 0:
-                raise TimeoutError
-            if connection.sock is not None:
-                connection.sock.settimeout(left)
-            part = response.read1(65_536)
-            if not part:
-                return b"".join(parts)
-            size += len(part)
-            if size > LARGEST:
-                raise self.strange(f"its response is larger than {LARGEST:,} bytes")
-            parts.append(part)
+        except AnswerTooLarge as error:
+            raise self.strange(f"its response is larger than {LARGEST:,} bytes") from error
 
     def _read(self, status: int, said: bytes, path: str) -> Any:
         if 300 <= status < 400:
@@ -230,29 +196,6 @@ def _by_code(kind: type[SignoffError]) -> Mapping[str, type[SignoffError]]:
     """The kinds of error below this one by the code that a server gives them."""
     below = {code: each for sub in kind.__subclasses__() for code, each in _by_code(sub).items()}
     return {kind.code: kind, **below} if "code" in vars(kind) else below
-
-
-def _address(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url.strip())
-        is_odd = parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0
-    except ValueError:
-        parts, is_odd = urlsplit(""), True
-    if is_odd or parts.username is not None or parts.query or parts.fragment or not url.isprintable():
-        raise WrongUse(
-            f"{visible(_without_login(url))} is not a server address\n  write it as in {OPTION} https://approvals.example"
-        )
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise WrongUse(
-            f"{visible(url)} is not encrypted: anyone on the network could read your token\n"
-            "  Use https; http is only for this machine"
-        )
-    return parts
-
-
-def _without_login(url: str) -> str:
-    head, at, tail = url.rpartition("@")
-    return f"{head.partition('//')[0]}//…@{tail}" if at else url
 
 
 def _written(value: Any) -> str:

@@ -13,20 +13,18 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
-from socket import SHUT_RDWR, socket
+from http.client import HTTPException
 from threading import Thread
 from typing import Any, TypeVar, cast
-from urllib.parse import SplitResult, urlsplit
 from uuid import UUID
 
-from signoff.config.server_entry import is_local_name, is_loopback
 from signoff.core.aap import LEASE_HEADER, NO_OUTCOME, OUTCOME, AapStatus
 from signoff.core.canonical import digest
 from signoff.core.request_context import shortened
 from signoff.core.strict_json import read_object
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, ServerFailed, WrongUse
+from signoff.http_exchange import AnswerTooLarge, HttpExchange, server_address
 from signoff.processes import LEASE
 from signoff.regular_file import open_regular
 
@@ -44,7 +42,6 @@ _WAITING = {LEASE_HEADER: str(int(LEASE.total_seconds()))}
 _LONGEST_NOTE = 4_000
 _LONGEST_PAUSE = 30
 _MARK = "soi_"
-_PORTS = {"http": 80, "https": 443}
 _CREATE = "signoff aap instance create NAME"
 
 
@@ -73,7 +70,7 @@ class AapClient:
     """Client of one server. Raises `ServerFailed` if the server cannot be reached or refuses."""
 
     def __init__(self, url: str, token: str, *, patience: float = PATIENCE) -> None:
-        self._parts = _address(url)
+        self._parts = server_address(url)
         if not token.startswith(_MARK):
             raise WrongUse(f"a hook needs the credential of an instance: {_CREATE}")
         self._token = token
@@ -151,39 +148,22 @@ class AapClient:
         if body is not None:
             content = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
-        connection, seconds = self._connection(self._patience + wait), self._patience + wait
-        link: socket | None = None
-        is_over = False
-
-        def exchanged() -> tuple[int, str, bytes]:
-            nonlocal link
-            try:
-                connection.connect()
-                link = connection.sock
-                if is_over:  # given up meanwhile: nothing is sent any more
-                    raise ConnectionAbortedError
-                connection.request(method, f"{self._path}/aap/v1/requests{path}", content, headers)
-                response = connection.getresponse()
-                said = response.read(_LARGEST + 1)
-                if response.length and len(said) <= _LARGEST:
-                    raise IncompleteRead(said)
-                return response.status, response.getheader("Retry-After", ""), said
-            finally:
-                connection.close()
-
+        seconds = self._patience + wait
+        exchange = HttpExchange(self._parts, seconds=seconds, most=_LARGEST)
         try:
-            status, pause, said = await _in_thread(exchanged, seconds)
+            status, said, pause = await _in_thread(
+                lambda: exchange.answer(method, f"{self._path}/aap/v1/requests{path}", content, headers), seconds
+            )
         except TimeoutError as error:
             raise ServerAway(self._about(f"no whole answer within {seconds:g} seconds")) from error
+        except AnswerTooLarge as error:
+            raise self._failure(f"its answer is larger than {_LARGEST:,} bytes: is this the right address?") from error
         except (OSError, HTTPException, ValueError) as error:
             told = error.strerror if isinstance(error, OSError) else None
             what = visible(told or str(error) or type(error).__name__)
             raise ServerAway(self._about(f"it cannot be reached: {what}")) from error
         finally:
-            is_over = True
-            if link is not None:  # a thread may still read from it
-                with suppress(OSError):
-                    link.shutdown(SHUT_RDWR)
+            exchange.give_up()
         return self._checked(status, pause, said.replace(self._token.encode(), b"[credential]"))
 
     def _checked(self, status: int, pause: str, said: bytes) -> dict[str, Any]:
@@ -204,16 +184,6 @@ class AapClient:
         if status >= 500 and code != "halted":
             raise ServerAway(self._about(told))
         raise self._failure(f"{told}; {_CREATE} makes a new one there" if status == 401 else told)
-
-    def _connection(self, patience: float) -> HTTPConnection:
-        host = self._parts.hostname or ""
-        host = "127.0.0.1" if is_local_name(host) else host
-        port = self._parts.port or _PORTS[self._parts.scheme]  # else part of an IPv6 address would be the port
-        if self._parts.scheme == "http":
-            return HTTPConnection(host, port, timeout=patience)
-        import ssl
-
-        return HTTPSConnection(host, port, timeout=patience, context=ssl.create_default_context())
 
     def _failure(self, what: str) -> ServerFailed:
         return ServerFailed(self._about(what))
@@ -237,20 +207,6 @@ def read_token(file: str) -> str:
     if not token or not (token.isascii() and token.isprintable()) or " " in token:
         raise WrongUse(f"{visible(file)} holds no credential\n  put what `{_CREATE}` prints into that file")
     return token
-
-
-def _address(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        is_odd = parts.scheme not in _PORTS or not parts.hostname or parts.port == 0 or "@" in parts.netloc
-    except ValueError:
-        parts, is_odd = urlsplit(""), True
-    if is_odd or parts.query or parts.fragment or not (url.isascii() and url.isprintable()) or " " in url:
-        shown = visible(url.rpartition("@")[2])  # without user name and password
-        raise WrongUse(f"{shown} is not the address of a server, such as https://signoff.example.com")
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise WrongUse(f"{url} would send the credential unencrypted: use https")
-    return parts
 
 
 def _digest(call: Mapping[str, Any]) -> str:

@@ -1,0 +1,118 @@
+"""One HTTP exchange with a server of ours: its address, its deadline and its size."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection, IncompleteRead
+from socket import SHUT_RDWR, socket
+from time import monotonic
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from signoff.config.server_entry import is_local_name, is_loopback
+from signoff.core.visible_text import visible
+from signoff.errors import WrongUse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PORTS = {"http": 80, "https": 443}
+_PIECE = 65_536
+
+
+class AnswerTooLarge(Exception):
+    """The server sends more than it may."""
+
+
+class HttpAnswer(NamedTuple):
+    """What a server answered."""
+
+    status: int
+    body: bytes
+    retry_after: str
+    """The header `Retry-After`; empty if there is none."""
+
+
+def server_address(url: str) -> SplitResult:
+    """Read the address of a server to which a token is sent. Raises `WrongUse` if it is none, or not encrypted."""
+    try:
+        parts = urlsplit(url)
+        is_odd = parts.scheme not in _PORTS or not parts.hostname or parts.port == 0 or "@" in parts.netloc
+    except ValueError:
+        parts, is_odd = urlsplit(""), True
+    if is_odd or parts.query or parts.fragment or not (url.isascii() and url.isprintable()) or " " in url:
+        raise WrongUse(f"{visible(_shown(url))} is not a server address\n  write it as in https://approvals.example")
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise WrongUse(
+            f"{visible(url)} is not encrypted, so anyone on the network could read your token: use https\n"
+            "  http is only for this machine"
+        )
+    return parts
+
+
+class HttpExchange:
+    """One request to a server and its answer. Another thread may give it up."""
+
+    def __init__(self, address: SplitResult, *, seconds: float, most: int) -> None:
+        """`seconds` count from the connection to the last byte of the answer, which has `most` bytes."""
+        self._seconds = seconds
+        self._most = most
+        self._link: socket | None = None
+        self._is_over = False
+        host = address.hostname or ""
+        if is_local_name(host):  # browsers know these names, but not every system does
+            host = "127.0.0.1"
+        port = address.port or _PORTS[address.scheme]  # without one, part of an IPv6 address would be the port
+        if address.scheme == "http":
+            self._connection = HTTPConnection(host, port, timeout=seconds)
+        else:
+            import ssl
+
+            self._connection = HTTPSConnection(host, port, timeout=seconds, context=ssl.create_default_context())
+
+    def answer(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpAnswer:
+        """Send the request and return the answer. Raises `OSError`, `HTTPException` or `AnswerTooLarge`."""
+        until = monotonic() + self._seconds
+        try:
+            self._connection.connect()
+            self._link = self._connection.sock
+            if self._is_over:  # given up meanwhile: nothing is sent any more
+                raise ConnectionAbortedError
+            self._connection.request(method, path, body, dict(headers))
+            with self._connection.getresponse() as response:
+                said = self._all(response, until)
+                return HttpAnswer(response.status, said, response.getheader("Retry-After", ""))
+        finally:
+            self._connection.close()
+
+    def give_up(self) -> None:
+        """Send nothing any more, and end a read that another thread may wait in."""
+        self._is_over = True
+        if self._link is not None:
+            with suppress(OSError):
+                self._link.shutdown(SHUT_RDWR)
+
+    def _all(self, response: HTTPResponse, until: float) -> bytes:
+        """Read the body within the time and the size, however slowly it arrives."""
+        said = bytearray()
+        while True:
+            left = until - monotonic()
+            if left <= 0:
+                raise TimeoutError
+            if self._connection.sock is not None:
+                self._connection.sock.settimeout(left)
+            piece = response.read1(_PIECE)
+            if not piece:
+                break
+            said += piece
+            if len(said) > self._most:
+                raise AnswerTooLarge
+        if response.length:
+            raise IncompleteRead(bytes(said))
+        return bytes(said)
+
+
+def _shown(url: str) -> str:
+    """An address without user name and password."""
+    head, at, tail = url.rpartition("@")
+    return f"{head.partition('//')[0]}//…@{tail}" if at else url
