@@ -12,7 +12,7 @@ from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import Delivery
-from signoff.core.notice import Asked, Notice, RunResult, Together
+from signoff.core.notice import Asked, Notice, Reminder, RunResult, Together
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.subject import Subject
@@ -121,6 +121,18 @@ class Board:
     def order(self, trail: str) -> list[str]:
         """The messages of a trail, from the first to the last."""
         return [one.subject for one in self.messages.values() if one.trail == trail]
+
+
+class Bell(Board):
+    """A board that rings for a reminder, and keeps what stood on the card then."""
+
+    def __init__(self, name: str = "board") -> None:
+        super().__init__(name)
+        self.rung: list[tuple[Reminder, Notice | None]] = []
+
+    async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
+        self.rung.append((reminder, self.messages.get(card)))
+        return f"{self.name}/bell{len(self.rung)}"
 
 
 def post_for(broker: Broker, *routes: Board | Route) -> Reconciler:

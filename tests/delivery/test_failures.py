@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from tests.broker.conftest import Opens
-from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for, row
+from tests.delivery.posting import ANA, NO, YES, Bell, Board, ask_all, post_for, row
 
 from signoff.broker import Broker
 from signoff.core.delivery import DeliveryState
@@ -261,6 +261,33 @@ async def test_what_could_not_be_closed_is_closed_once_somebody_put_it_right(bro
     clock.advance(MINUTE)
     await post.round()
     assert board.call(request).state is State.DENIED
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_what_becomes_unknown_is_soon_shown_whatever_failed_before_and_people_are_reminded_once_it_is(
+    broker: Broker, clock: FakeClock, again: bool
+) -> None:
+    board = Bell()
+    post = post_for(broker, board)
+    [request] = await ask_all(broker, "a")
+    await post.round()
+    board.fails = lambda notice: ChannelFailed("not now", again=again)
+    await broker.answer(request, YES, by=ANA)
+    await broker.claim(request)
+    for _ in range(8):  # nobody waits for it, so it is tried ever more rarely where it is refused
+        clock.advance(60 * MINUTE)
+        await post.round()
+    await broker.lose(request)
+    await post.round()
+    told = [(reminder.request.state, stands) for reminder, stands in board.rung]
+    assert [state for state, _ in told] == ([] if again else [State.UNKNOWN]), "what can never be shown holds up nobody"
+    board.fails = lambda notice: None
+    clock.advance(MINUTE)
+    await post.round()
+    await post.round()
+    assert board.call(request).state is State.UNKNOWN
+    [(_, stands)] = board.rung
+    assert not again or stands == board.standing(request), "whoever is reminded finds the buttons"
 
 
 # --- hanging ---

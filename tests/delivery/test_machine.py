@@ -26,13 +26,13 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.broker.conftest import PEOPLE, RAM, kill, maker
-from tests.delivery.posting import ANA, NO, YES, Board, ask_all, post_for
+from tests.delivery.posting import ANA, NO, YES, Bell, ask_all, post_for
 from tests.profiles import NIGHTLY, examples
 
 from signoff.broker import Broker
 from signoff.core.delivery import NEVER, Delivery, DeliveryState
 from signoff.core.lifecycle import OPEN
-from signoff.core.notice import Asked, Notice, Together
+from signoff.core.notice import Asked, Notice, Reminder, Together
 from signoff.core.request import State
 from signoff.core.subject import Subject
 from signoff.delivery import Reconciler, Route
@@ -42,14 +42,21 @@ from signoff.testing import FakeClock
 
 T = TypeVar("T")
 HAPPENINGS = ("yes", "no", "cancel", "claim", "finish", "lose")
-MOODS = ("well", "well", "away", "each", "never", "breaks", "half", "hangs")
+MOODS = ("well", "well", "away", "each", "never", "breaks", "half", "hangs", "meanwhile")
 
 
-class Watched(Board):
+class Watched(Bell):
     """A board that fails in every way there is, and notices when it is not told what is known."""
 
-    def __init__(self, name: str, delivery: Callable[[str], Awaitable[Delivery | None]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        delivery: Callable[[str], Awaitable[Delivery | None]],
+        happens: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """`happens`: has something happen to a request that is being shown."""
         super().__init__(name)
+        self._happens = happens
         self.mood = "well"
         self.hopeless: set[str] = set()
         self.wrong: list[str] = []
@@ -75,6 +82,8 @@ class Watched(Board):
         if known is not None and known.shown != NEVER and at != known.place:
             self.wrong.append(f"{notice.subject} stands at {known.place!r}, and {at!r} was handed over")
         place = await super().show(notice, at, beside)
+        if self.mood == "meanwhile" and isinstance(notice, Asked):
+            await self._happens(notice.request.id)
         if self.mood == "breaks":  # it stands there, and nobody hears of it
             self.hopeless.add(notice.subject)
             raise KeyError("oh")
@@ -83,9 +92,16 @@ class Watched(Board):
             await asyncio.Event().wait()
         return place
 
+    async def remind(self, reminder: Reminder, card: str, at: str = "") -> str:
+        known, stands = await self._delivery(reminder.request.id), self.messages.get(card)
+        says = isinstance(stands, Asked) and stands.request.state is reminder.request.state
+        if not says and known is not None and known.shown != NEVER and not known.hopeless and card == known.place:
+            self.wrong.append(f"people were reminded of {reminder.request.id}, whose card does not say so yet")
+        return await super().remind(reminder, card, at)
+
 
 class AnyPost(RuleBasedStateMachine):
-    """One store, a channel and its backup, and a process that dies now and then."""
+    """One store, two channels, and a process that dies now and then."""
 
     kind = "memory"
 
@@ -97,7 +113,9 @@ class AnyPost(RuleBasedStateMachine):
         self.make = maker(self.kind, Path(self.directory.name))
         self.brokers: list[Broker] = []
         self.broker = self._process()
-        self.main, self.night = (Watched(name, self._delivery_in(name)) for name in ("main", "night"))
+        self.main, self.night = (
+            Watched(name, self._delivery_in(name), self._while_shown) for name in ("main", "night")
+        )
         self.routes: list[Route] = []
         self.asked: list[str] = []
         self.trails: dict[str, list[str]] = {}
@@ -138,24 +156,34 @@ class AnyPost(RuleBasedStateMachine):
     @precondition(lambda self: self.asked)
     @rule(which=st.integers(0, 60), how=st.sampled_from(HAPPENINGS))
     def something_happens(self, which: int, how: str) -> None:
-        request, broker = self.asked[which % len(self.asked)], self.broker
+        self.do(self._happens(self.asked[which % len(self.asked)], how))
+
+    async def _happens(self, request: str, how: str) -> None:
+        broker = self.broker
         self.out_of_order.add(request)
         try:
             match how:
                 case "yes" | "no":
-                    self.do(broker.answer(request, YES if how == "yes" else NO, by=ANA))
+                    await broker.answer(request, YES if how == "yes" else NO, by=ANA)
                 case "cancel":
-                    self.do(broker.cancel(request, "moot"))
+                    await broker.cancel(request, "moot")
                 case "claim":
-                    self.do(broker.claim(request))
+                    await broker.claim(request)
                 case "lose":
-                    self.do(broker.lose(request))
+                    await broker.lose(request)
                 case _:
-                    if self.do(broker.get(request)).state is State.CLAIMED:
+                    if (await broker.get(request)).state is State.CLAIMED:
                         broker.finish(request, preview="done")
-                        self.do(broker.store.flush())
+                        await broker.store.flush()
         except RequestError:
             pass
+
+    async def _while_shown(self, request: str) -> None:
+        """Whatever can happen next to a request happens before the channel has noted that it is shown."""
+        state = (await self.broker.get(request)).state
+        await self._happens(
+            request, {State.PENDING: "yes", State.APPROVED: "claim", State.CLAIMED: "lose"}.get(state, "")
+        )
 
     @precondition(lambda self: self.main.places)
     @rule(which=st.integers(0, 60))
@@ -263,7 +291,7 @@ class AnyPost(RuleBasedStateMachine):
         for one in self.do(self.broker.store.read(lambda tx: tx.deliveries.find(live=True))):
             assert one.state is not DeliveryState.DUE or one.shown == NEVER
 
-    def _says_what_is_so(self, board: Board, request_id: str) -> None:
+    def _says_what_is_so(self, board: Bell, request_id: str) -> None:
         request, notice = self.do(self.broker.get(request_id)), board.standing(request_id)
         assert isinstance(notice, Asked)
         delivery = self.do(self.broker.store.read(lambda tx: tx.deliveries.get(board.name, Subject.parse(request_id))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.broker.conftest import Opens, kill
@@ -37,6 +38,38 @@ async def test_it_wakes_when_somebody_asks_or_answers_anywhere(another: Opens) -
     await board.until(lambda: board.call(request).state is State.DENIED)
     await stopped(running)
     assert board.stopped == 1
+
+
+async def test_what_comes_while_a_delivery_turns_out_to_be_over_is_shown_then(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board, goes_on, begins, write = Board(), asyncio.Event(), asyncio.Event(), broker.store.write
+
+    async def slowly(name: str, *args: Any, **more: Any) -> Any:
+        """The store takes its time to begin the first delivery."""
+        if name == "show":
+            begins.set()
+            await goes_on.wait()
+        return await write(name, *args, **more)
+
+    monkeypatch.setattr(broker.store, "write", slowly)
+    running = asyncio.ensure_future(post_for(broker, board).run())
+    [moot] = await ask_all(broker, "a")
+    await begins.wait()
+    await broker.cancel(moot, "moot")
+    [request] = await ask_all(broker, "b")
+    looks, read = asyncio.Event(), broker.store.read
+
+    async def looking(work: Any, **more: Any) -> Any:
+        looks.set()
+        return await read(work, **more)
+
+    monkeypatch.setattr(broker.store, "read", looking)
+    await looks.wait()  # the post has seen it, and left it to the delivery that has begun
+    await broker.store.read(lambda tx: None)
+    goes_on.set()
+    await board.until(lambda: request in board.places)
+    await stopped(running)
 
 
 async def test_it_feeds_time_by_itself(broker: Broker, clock: FakeClock) -> None:

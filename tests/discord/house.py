@@ -20,11 +20,12 @@ from signoff.config.settings import Settings
 from signoff.core.call import Call
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
+from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.policy.engine import Policy
-from signoff.ports import Begin, Channel
+from signoff.ports import Begin, Channel, Transaction
 from signoff.store.sqlite import SqliteStore
 from signoff.wiring.program_inbox import project_inbox
 
@@ -135,6 +136,16 @@ class House:
 
     async def _knows(self, request_id: str) -> bool:
         return bool(await self.inbox().where(request_id))
+
+    async def noted(self, request: ApprovalRequest) -> None:
+        """Returns once the message about a request says what the store holds, and that was written down."""
+        subject = Subject.parse(request.id)
+
+        def is_current(tx: Transaction) -> bool:
+            delivery, stored = tx.deliveries.get("discord", subject), tx.requests.get(request.id)
+            return delivery is not None and stored is not None and delivery.shown == stored.version
+
+        await self.until(lambda: self.store.read(is_current), f"request {request.id} was not brought up to date")
 
     async def shown(self, **asked: Any) -> tuple[ApprovalRequest, Message]:
         """Ask about a call; the request and its message."""

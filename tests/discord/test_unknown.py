@@ -34,6 +34,7 @@ async def unknown(house: Timed) -> tuple[ApprovalRequest, Message]:
     gone = Broker(house.store, house.clock)
     gone.ledger._process = replace(gone.process, id="gone", born="before")
     await gone.claim(request.id)
+    await house.noted(request)  # an edit on its way would count as one that takes an hour, and be tried again later
     house.clock.advance(timedelta(hours=1))
     await house.becomes(request, State.UNKNOWN)
     return request, await house.message(request, lambda one: "It happened" in one.buttons)

@@ -23,7 +23,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery.batches import Batches, all_shown
 from signoff.delivery.leases import LONGEST_PROBLEM, check_lease
-from signoff.delivery.routes import ActiveChannel, retry_pause
+from signoff.delivery.routes import LONGEST_PAUSE, ActiveChannel, retry_pause
 from signoff.errors import ChannelFailed, StoreDamaged
 from signoff.ports import Transaction
 
@@ -83,6 +83,23 @@ def wanted_of_batch(delivery: Delivery | None, requests: Sequence[ApprovalReques
 def wanted_of_reminder(delivery: Delivery | None) -> Want:
     """Return what to do about a due reminder for a request that is shown."""
     return Want.SHOW if delivery is None or (delivery.live and delivery.state is DeliveryState.DUE) else Want.NOTHING
+
+
+def may_be_reminded(card: Delivery | None, request: ApprovalRequest) -> bool:
+    """Whether people may be sent to a request's card: it shows what they can do now, or never will."""
+    return card is not None and card.shown != NEVER and (card.shown == request.version or card.hopeless)
+
+
+def retry_time(delivery: Delivery | None, *, waits: bool) -> datetime | None:
+    """Return when to try again at the earliest; None if at once.
+
+    An update that was refused is tried ever more rarely, at last once an hour: somebody may fix it. But while people
+    have to see it, every minute, whatever was refused before they had to.
+    """
+    if delivery is None or delivery.due is None or waits or not delivery.hopeless or delivery.attempts < 2:
+        return delivery.due if delivery is not None else None
+    pause = timedelta(seconds=LONGEST_PAUSE)
+    return delivery.due + min(pause * 2 ** min(delivery.attempts - 1, 10), RARELY) - pause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +189,7 @@ class Outbox:
             ids = self._batches.of(tx, request)
             if subject.kind is SubjectKind.REMINDER:
                 card, reminder = tx.deliveries.get(active.name, _card(request.id)), reminder_of(request)
-                if reminder is not None and reminder.key == subject and card is not None and card.shown != NEVER:
+                if reminder is not None and reminder.key == subject and may_be_reminded(card, request):
                     notice, want = reminder, wanted_of_reminder(known)
             elif subject.kind is SubjectKind.BATCH:
                 members = tuple(one for each in ids if (one := readable(tx, each)) is not None)
@@ -253,9 +270,6 @@ class Outbox:
         )
         row = replace(row, due=None if failure.whole else now + retry_pause(failure, row.attempts))
         if attempt.want is Want.UPDATE:
-            if over:  # somebody may fix it, but nobody waits for it: back off
-                longer = retry_pause(failure, row.attempts) * 2 ** min(row.attempts - 1, 10)
-                row = replace(row, due=now + min(longer, RARELY))
             tx.deliveries.put(replace(row, live=row.live and (notice.is_live or not _is_left(row, now))))
             return NotShown()
         given_up = isinstance(notice, RunResult) and _is_left(row, now)

@@ -21,6 +21,8 @@ from signoff.core.subject import Subject, SubjectKind
 from signoff.delivery.batches import Batches
 from signoff.delivery.outbox import (
     Want,
+    may_be_reminded,
+    retry_time,
     wanted_of_batch,
     wanted_of_reminder,
     wanted_of_request,
@@ -44,6 +46,8 @@ class PlannedDelivery(NamedTuple):
     subject: Subject
     want: Want
     row: Delivery | None
+    waits: bool = True
+    """Whether people have to see it."""
 
 
 class NoLongerShown(NamedTuple):
@@ -65,6 +69,8 @@ class DeliveryPlan:
     moment: datetime | None = None
     due: datetime | None = None
     """The next deadline or reminder of a pending request."""
+    waits_for_busy: bool = False
+    """Whether something was left out because its trail has an attempt in progress."""
 
     def not_before(self, moment: datetime | None) -> None:
         """Note that something can be done at a moment."""
@@ -178,22 +184,24 @@ class Planner:
                 coming.add(request.id)
             if len(ids) > 1:
                 batches[ids] = request
-            yield PlannedDelivery((0, request.opened_at or _LONG_AGO, ids.index(request.id)), card, want, row)
+            place = (0, request.opened_at or _LONG_AGO, ids.index(request.id))
+            yield PlannedDelivery(place, card, want, row, request.state in OPEN)
             reminder = reminder_of(request)
             if reminder is not None and active.reminds and _stands(there, request.id):
                 reminders.add(reminder.key)
                 told = there.get(reminder.key)
-                # Last, since nothing else waits for it.
-                yield PlannedDelivery(
-                    (2, request.opened_at or _LONG_AGO, 0), reminder.key, wanted_of_reminder(told), told
-                )
+                if may_be_reminded(row, request):
+                    # Last, since nothing else waits for it.
+                    place = (2, request.opened_at or _LONG_AGO, 0)
+                    yield PlannedDelivery(place, reminder.key, wanted_of_reminder(told), told)
         for ids, request in batches.items():
             subject = Subject(SubjectKind.BATCH, ids[0])
             row = there.get(subject)
             members = [one for each in ids if (one := readable(tx, each)) is not None]
             stand = all(one.state is not State.PENDING or one.id in coming or _stands(there, one.id) for one in members)
             want = wanted_of_batch(row, members, are_shown=stand)
-            yield PlannedDelivery((0, request.opened_at or _LONG_AGO, len(ids)), subject, want, row)
+            pending = any(one.state is State.PENDING for one in members)
+            yield PlannedDelivery((0, request.opened_at or _LONG_AGO, len(ids)), subject, want, row, pending)
         for subject, row in there.items():
             if subject.is_of_run:
                 want = Want.SHOW if row.state is DeliveryState.DUE else Want.RETIRE
@@ -211,6 +219,7 @@ class Planner:
             plan.not_before(down.due)
         for trail, jobs in sorted(trails.items(), key=lambda one: one[1][0].place):
             if trail in active.busy:
+                plan.waits_for_busy = True
                 continue
             plan.retired += [NoLongerShown(active.name, trail, job.subject) for job in jobs if job.want is Want.RETIRE]
             updates = [*_rested(plan, [job for job in jobs if job.want is Want.UPDATE], now, in_order=False)]
@@ -234,10 +243,11 @@ def _rested(
     for job in jobs:
         if job.subject.kind is SubjectKind.BATCH and job.place[1] in left_out:
             continue  # one of its cards is not shown
-        if job.row is None or job.row.due is None or job.row.due <= now:
+        due = retry_time(job.row, waits=job.waits)
+        if job.row is None or due is None or due <= now:
             yield job
             continue
-        plan.not_before(job.row.due)
+        plan.not_before(due)
         if in_order and not job.row.hopeless:
             return
         left_out.add(job.place[1])

@@ -64,7 +64,7 @@ class Reconciler:
         self._takes = 0.0
         """Duration of the last look in seconds."""
         self._turned_away = False
-        """Whether a trail waits because the channel is at its concurrency limit."""
+        """Whether a trail waits: the channel is at its concurrency limit, or the trail has an attempt in progress."""
         self._has_leases = self._takes_leases = False
         self._sweeps_at = broker.clock.now()
         self.in_hand: set[str] = set()
@@ -169,7 +169,7 @@ class Reconciler:
                 await self._broker.signing.sign_if_due()
                 await self._tell_endings()
             plan = await self._planned(now)
-            self._turned_away = False
+            self._turned_away = plan.waits_for_busy
             for (name, trail), subjects in plan.work.items():
                 self._carry(self._channels[name], trail, subjects)
             if plan.due is not None:
@@ -272,8 +272,10 @@ class Reconciler:
             self._raised.append(error)
         else:
             self._done += task.result()
-        if self._turned_away or error is not None or task.result():
+        if error is not None or task.result():
             self._news.set()
+        elif self._turned_away:  # not at once: it might be turned away again and again
+            asyncio.get_running_loop().call_later(self._settles, self._news.set)
 
     # --- waiting ---
 
@@ -288,9 +290,14 @@ class Reconciler:
         def tick() -> None:
             if not called[0] and not loop.is_closed():
                 called[0] = True
-                loop.call_soon_threadsafe(loop.call_later, max(SETTLE, SHARE * self._takes), hear)
+                loop.call_soon_threadsafe(loop.call_later, self._settles, hear)
 
         return tick
+
+    @property
+    def _settles(self) -> float:
+        """Seconds to wait before a look, for more changes."""
+        return max(SETTLE, SHARE * self._takes)
 
     async def _until(self, moment: datetime) -> None:
         waits = [
