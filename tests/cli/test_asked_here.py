@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import partial
 from itertools import product
 
 import pexpect
 import pytest
 from tests.cli.desk import Desk
 from tests.pairwise import cases
+
+from signoff.config import load_settings
+from signoff.core.people import Actor
+from signoff.delivery.channel_inbox import EditCheck
+from signoff.wiring.program_inbox import project_inbox
 
 PEOPLE = "people: {ana: {roles: [ops]}, ben: {roles: [ops]}, cleo: {roles: [dev]}}\n"
 FILES = "toolsets: {files: {use: filesystem_rw, config: {root: .}}}\n"
@@ -121,3 +128,32 @@ def test_an_edit_is_shown_with_what_it_would_change(shop: Desk) -> None:
     child.sendline("y")
     assert "result        write_file: wrote" in rest_of(child)
     assert (shop.directory / "a.txt").read_text() == "oat milk"
+
+
+TEXT, PATH = {"path": "a.txt", "content": "oat milk"}, {"path": "b.txt", "content": "eggs"}
+EFFECTS = {"the text": (TEXT, "milk\n", True), "the file": (PATH, "milk\n", False), "in vain": (TEXT, "beer\n", False)}
+
+
+@pytest.mark.parametrize("edits", EFFECTS)
+def test_an_edit_given_in_another_process_says_what_it_changes_or_that_it_is_not_known(shop: Desk, edits: str) -> None:
+    args, since, known = EFFECTS[edits]
+    (shop.directory / "a.txt").write_text("milk\n")
+    (shop.directory / "b.txt").write_text("not for everybody\n")
+    (shop.directory / "signoff.yaml").write_text(f"{PEOPLE}{FILES}policy:\n  - {{ask: write_file, by: ops}}\n")
+    assert shop.run("run", "writer", "go", "--model", "script:script.yaml", "--suspend").code == 3
+    [one] = [each["id"] for each in json.loads(shop.run("inbox", "--json").out)["requests"]]
+    (shop.directory / "a.txt").write_text(since)
+
+    def check(name: str) -> EditCheck:
+        inbox = partial(project_inbox, settings=load_settings(shop.directory / "signoff.yaml"), channel="web")
+        return shop.do(lambda broker: inbox(broker).edit_check(one, args, Actor(name=name)))
+
+    effect = check("ana").effect
+    assert effect is not None and (effect.kind == "diff") is known
+    assert ("-milk\n+oat milk" if known else "Not known here. The preview is of the call as it was asked") in effect.text
+    assert check("cleo") == EditCheck(), "who may not approve is told nothing about files"
+    said = shop.run("approve", one, "--as", "ana", "--args", json.dumps(args)).out
+    assert ("what it changes: +1 -1" in said and "          +oat milk" in said) is known
+    assert ("Not known here." in said) is not known and "not for everybody" not in said
+    shown = shop.run("show", one).out
+    assert "-milk" not in shown and "+eggs" not in shown

@@ -22,6 +22,7 @@ from signoff.core.people import Actor
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import MOST_ANSWERS, EarlierAnswers, RequestContext, Tally
+from signoff.core.summary import summary_of
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
 from signoff.errors import CannotCanonicalise
@@ -91,6 +92,27 @@ def test_the_arguments_are_those_that_would_run() -> None:
     approved = ApprovalDecision(approved=True, edited_args={"path": "other.txt"})
     card = card_for(request(decision=approved))
     assert [arg.text for arg in card.args] == ["other.txt"]
+
+
+def test_words_that_the_arguments_give_are_those_of_the_edited_ones() -> None:
+    shell = frozenset({"proc.exec"})
+    line = {"command": f"curl {'a' * 200} -H 'token: hunter2-hunter2'"}
+    for asked, words, title in (
+        ({"command": "rm -rf build"}, {"summary": "Run: rm -rf build"}, "Run: rm -r build"),
+        (line, {"summary": f"Run: {line['command']}"}, "Run: rm -r build"),
+        ({"command": "rm -rf build"}, {"summary": "Clean up"}, 'shell(command="rm -r build")'),
+        ({"command": "rm -rf build"}, {}, 'shell(command="rm -r build")'),
+    ):
+        call = Call(tool="shell", args=asked, labels=shell)
+        one = ApprovalRequest(
+            tool_call_id="c", tool_name="shell", args=asked, call=call, summary=summary_of("shell", asked, words)
+        )
+        edited = ApprovalDecision(approved=True, edited_args={"command": "rm -r build"})
+        card = card_for(one.changed_to(decision=edited))
+        assert card.title == safe_summary(one.changed_to(decision=edited)) == title
+        assert (card.note == "") is (words.get("summary") != "Clean up"), "nothing but what the arguments say is gone"
+    long = ApprovalDecision(approved=True, edited_args=line)
+    assert "hunter2" not in card_for(one.changed_to(decision=long), secrets=["hunter2-hunter2"]).title
 
 
 @pytest.mark.parametrize(

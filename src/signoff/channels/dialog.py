@@ -23,7 +23,7 @@ from signoff.channels.answer_keys import (
     keys_for,
     numbers_to,
 )
-from signoff.channels.edit_draft import edit_arguments, start_of
+from signoff.channels.edit_draft import EditDraft, edit_arguments
 from signoff.channels.keyboard import EndOfInput, Interrupted, LeftOpen, Withdrawn
 from signoff.channels.render import draw_card, draw_diff, draw_facts, top_of
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
@@ -304,11 +304,8 @@ class Dialog:
         edited = edit_arguments(
             self.screen,
             self.card,
-            asked=self.request.args,
-            start=start_of(self.request),
+            EditDraft(self.request, self.secrets, self.with_edit),
             command=self.editor,
-            secrets=(*self.secrets, *self.request.secrets),
-            with_edit=self.with_edit,
             moot=self.moot,
         )
         if edited is not None:

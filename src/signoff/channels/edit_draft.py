@@ -13,11 +13,11 @@ from signoff.channels.editor import BrokenArgs, EditorFailed, edit_text, find_ed
 from signoff.channels.render import TerminalLook, draw_diff
 from signoff.channels.terminal_screen import Screen
 from signoff.core.canonical import canonical
-from signoff.core.card import Card, card_for
+from signoff.core.card import Card, effect_of_edit
 from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import Redacted, redact, restore
 from signoff.core.request import ApprovalRequest, WithEdit
-from signoff.errors import CannotCanonicalise, EditRefused, SignoffError
+from signoff.errors import CannotCanonicalise, EditRefused
 
 UNUSABLE = (BrokenArgs, EditRefused, CannotCanonicalise)
 """Raised by `EditDraft.read` if a text holds no usable arguments; the error says why."""
@@ -46,14 +46,16 @@ class Edited(NamedTuple):
 class EditDraft:
     """Arguments being edited: written as text with secrets masked, and read back from the edited text."""
 
-    asked: Mapping[str, Any]
-    start: Mapping[str, Any]
+    request: ApprovalRequest
     secrets: Iterable[str] = ()
+    """Secrets besides those of the request."""
     with_edit: WithEdit | None = None
+    start: Mapping[str, Any] = field(init=False)
     shown: Redacted = field(init=False)
 
     def __post_init__(self) -> None:
-        self.secrets = tuple(self.secrets)
+        self.secrets = (*self.secrets, *self.request.secrets)
+        self.start = start_of(self.request)
         self.shown = redact(self.start, secrets=self.secrets)
 
     def text(self, heading: Sequence[str] = ()) -> str:
@@ -72,36 +74,22 @@ class EditDraft:
     def read(self, text: str) -> Edited:
         """Parse the edited text. Raises one of `UNUSABLE`."""
         written = read_args(text)
-        args = restore(written, self.start, self.shown)
-        before = redact(self.asked, secrets=self.secrets).args
-        diff = unified_diff(f"{pretty(before)}\n", f"{pretty(written)}\n")
-        changed = canonical(args) != canonical(self.asked)
-        return Edited(args, changed, diff, self._preview(args) if changed else None)
-
-    def _preview(self, args: Mapping[str, Any]) -> Preview | None:
-        changed = self.with_edit(args) if self.with_edit is not None else None
-        try:
-            return card_for(changed, secrets=self.secrets).preview if changed is not None else None
-        except (SignoffError, ValueError, TypeError, RecursionError):  # said when the answer is taken
-            return None
+        args, asked = restore(written, self.start, self.shown), self.request.args
+        diff = unified_diff(f"{pretty(redact(asked, secrets=self.secrets).args)}\n", f"{pretty(written)}\n")
+        changed = canonical(args) != canonical(asked)
+        effect = effect_of_edit(self.request, args, self.with_edit, secrets=self.secrets) if changed else None
+        return Edited(args, changed, diff, effect)
 
 
 def edit_arguments(
     screen: Screen,
     card: Card,
+    draft: EditDraft,
     *,
-    asked: Mapping[str, Any],
-    start: Mapping[str, Any],
     command: str | None,
-    secrets: Iterable[str],
-    with_edit: WithEdit | None,
     moot: Callable[[], str],
 ) -> Mapping[str, Any] | None:
-    """Return the edited arguments once the person has confirmed them; None if nothing was changed or confirmed.
-
-    `start` is what the editor opens with. Secrets are masked in it and restored afterwards.
-    """
-    draft = EditDraft(asked, start, secrets, with_edit)
+    """Return the edited arguments once the person has confirmed them; None if nothing was changed or confirmed."""
     heading = f"The arguments of {card.chain}. Save and close; you will see the changes before anything runs."
     text = draft.text([heading, *draft.hints(card)])
     while True:

@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from signoff.channels.answer_keys import KEYS, RULE, Key
-from signoff.channels.edit_draft import EditDraft, start_of
+from signoff.channels.edit_draft import EditDraft
 from signoff.channels.render import TerminalLook, clipped, draw_card
 from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft, RuleDrafts
 from signoff.channels.terminal import said_about
@@ -297,10 +297,8 @@ class Board(Screen[None]):
                 else:
                     self.say("Nothing is decided.")
 
-            request = entry.request
             # What the card masks must be masked here too.
-            secrets = (*self._secrets, *request.secrets)
-            draft = EditDraft(request.args, start_of(request), secrets, entry.with_edit)
+            draft = EditDraft(entry.request, self._secrets, entry.with_edit)
             self.app.push_screen(EditPrompt(draft, entry.card), edited)
 
     def action_remember(self) -> None:

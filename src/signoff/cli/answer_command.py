@@ -14,6 +14,7 @@ from signoff.cli import id_completion, shared_options
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk, GivenAnswer, PreparedAnswer, TypedAnswer
     from signoff.cli.remember_option import RememberOptions
+    from signoff.core.preview import Preview
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -257,6 +258,17 @@ def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
     if answer.arguments is not None:
         for line in told["changes"][-1] or ():
             yield f"          {line}"
+        yield from (f"          {line}" for line in _effect_lines(given.effect))
+
+
+def _effect_lines(effect: Preview | None) -> Iterator[str]:
+    from signoff.cli.terminal_text import safe
+
+    if effect is None or not effect.text:
+        return
+    counts = f": +{effect.added} -{effect.removed}" if effect.kind == "diff" else ""
+    yield f"what it changes{counts}"
+    yield from map(safe, effect.text.split("\n"))
 
 
 def _data(done: Done) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from signoff.core.comment import CommentKind
+from signoff.core.preview import Preview
 
 if TYPE_CHECKING:
     from signoff.cli.remember_option import RememberOptions
@@ -37,6 +38,8 @@ class GivenAnswer:
     """The request after the answer."""
     again: bool = False
     """Whether the person had approved the same before."""
+    effect: Preview | None = None
+    """What the call changes with edited arguments, as `core.card.effect_of_edit` says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

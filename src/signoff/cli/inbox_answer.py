@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,7 @@ class InboxAnswers:
         from signoff.core.inbox_row import needs_of
         from signoff.core.request import State
         from signoff.delivery.local_channel import Attended
+        from signoff.wiring.edit_effect import with_edit_here
         from signoff.wiring.job import drafts_in
         from signoff.wiring.program_inbox import project_inbox
 
@@ -64,6 +66,7 @@ class InboxAnswers:
                 await broker.sweep()
                 request = await broker.get(item.id)
                 if request.state is State.PENDING:
+                    approver.preview_edits(request.id, partial(with_edit_here, request))
                     await attended.show([request])
                     while attended.asked and attended.failure is None:
                         await attended.changed(until=request.deadline)

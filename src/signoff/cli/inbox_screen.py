@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -79,6 +80,7 @@ async def _answered(settings: Settings, store: str | None, chosen: ShownRequests
     from signoff.channels.approver import ApproverChannel
     from signoff.channels.approvers import tui_approver
     from signoff.delivery.local_channel import Attended
+    from signoff.wiring.edit_effect import with_edit_here
     from signoff.wiring.job import drafts_in
     from signoff.wiring.program_inbox import project_inbox
 
@@ -93,6 +95,8 @@ async def _answered(settings: Settings, store: str | None, chosen: ShownRequests
                 waiting = await _waiting(broker)
                 shown = await chosen.chosen(waiting)
                 on_screen |= {(one.id, one.escalated) for one in shown}
+                for one in shown:
+                    approver.preview_edits(one.id, partial(with_edit_here, one))
                 await attended.show(shown)
                 # A settled request is removed by itself, with its result. One that now waits for somebody else is
                 # removed here.

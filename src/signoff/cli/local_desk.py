@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signoff.cli.approval_desk import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.cli.request_report import Sheet
     from signoff.config import Settings
+    from signoff.core.preview import Preview
     from signoff.wiring.served_projects import ServedProjects
 
 
@@ -76,6 +78,7 @@ class LocalDesk:
             if request.state is not State.PENDING:
                 return PreparedAnswer(given=given, problems=(late_text(sheet_of(request, ())),))
             decision = await self._decision(request, answer)
+            effect = await _effect(request, decision)
         except RequestError as error:
             return PreparedAnswer(
                 given=given, problems=problems_of(error), is_unknown=isinstance(error, UnknownRequest)
@@ -90,7 +93,7 @@ class LocalDesk:
                     raise
                 raise RequestError(late_text(sheet_of(late, ()))) from error
             again = decision.approved and has_approved(request, by.name, voted.votes[-1].args_digest)
-            return GivenAnswer(sheet=sheet_of(await broker.shown(voted), ()), again=again)
+            return GivenAnswer(sheet=sheet_of(await broker.shown(voted), ()), again=again, effect=effect)
 
         remembered = spelled_out(request, decision) if decision.terms is not None else ""
         return PreparedAnswer(given=given, id=request.id, remembered=remembered, give=give)
@@ -239,6 +242,17 @@ class LocalDesk:
 
     async def unhalt(self, why: str) -> bool:
         return await self.broker.switch.unhalt(by=self.who().name, why=why)
+
+
+async def _effect(request: ApprovalRequest, decision: ApprovalDecision) -> Preview | None:
+    """What a call would change with edited arguments: found out before the answer, which may change the file."""
+    from signoff.core.card import effect_of_edit
+    from signoff.wiring.edit_effect import with_edit_here
+
+    args = decision.edited_args
+    if args is None:
+        return None
+    return effect_of_edit(request, args, partial(with_edit_here, request))
 
 
 def is_resumable(run: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ from signoff.cli.request_report import late_text, outcome_step
 from signoff.cli.server_client import ApprovalServer, named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
+from signoff.core.preview import Preview
 from signoff.core.visible_text import visible
 from signoff.errors import AlreadySettled, EditRefused, RequestError, SignoffError, UnknownRequest, UnknownRun, WrongUse
 from signoff.reports.request_sheet import MOST_LISTED, TOLD
@@ -54,7 +56,7 @@ class RemoteDesk:
                 raise RequestError(f"request {request_id} was approved and started, and {outcome_step(request_id)}")
             if sheet["state"] != "pending":
                 return PreparedAnswer(given=given, problems=(late_text(sheet),))
-            body = self._body(sheet, answer)
+            body, effect = self._body(sheet, answer)
             remembered = self._remembered(sheet, answer, body)
         except RequestError as error:
             return PreparedAnswer(given=given, problems=_problems(error), is_unknown=isinstance(error, UnknownRequest))
@@ -63,11 +65,12 @@ class RemoteDesk:
         is_long = card is not None and any(one["long"] for one in (*card["args"], *card["details"]))
 
         async def give() -> GivenAnswer:
-            return self._given(sheet, body, is_long=is_long)
+            return replace(self._given(sheet, body, is_long=is_long), effect=effect)
 
         return PreparedAnswer(given=given, id=request_id, remembered=remembered, give=give)
 
-    def _body(self, sheet: Sheet, answer: TypedAnswer) -> dict[str, Any]:
+    def _body(self, sheet: Sheet, answer: TypedAnswer) -> tuple[dict[str, Any], Preview | None]:
+        """Return the answer to send, and what the call changes with edited arguments, if it has any."""
         if answer.approved and sheet["problem"]:
             raise EditRefused((str(sheet["problem"]).replace("this call", "the call", 1),))
         body: dict[str, Any] = {
@@ -76,12 +79,14 @@ class RemoteDesk:
             "args_digest": sheet["args_digest"] or "",
             "note": answer.note,
         }
+        effect = None
         if answer.arguments is not None:
             body["args"] = answer.arguments
             problems = self._server.post(f"/requests/{named(sheet['id'])}/edit-check", {"args": answer.arguments})
             if problems["problems"]:
                 raise EditRefused(tuple(problems["problems"]))
-        return body
+            effect = Preview(**problems["effect"]) if problems["effect"] is not None else None
+        return body, effect
 
     def _remembered(self, sheet: Sheet, answer: TypedAnswer, body: dict[str, Any]) -> str:
         """What will be remembered. The same text is sent: the server remembers exactly that or nothing."""

@@ -21,13 +21,14 @@ from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import BASIS, Preview, marked_lines, read_diff, unified_diff
 from signoff.core.redact import Redactor, without_half_a_mask
-from signoff.core.request import CARD, LONG, ApprovalRequest
+from signoff.core.request import CARD, LONG, ApprovalRequest, WithEdit
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.request_status import without_answer
 from signoff.core.safe_text import safe_text
-from signoff.core.summary import summary_of
+from signoff.core.summary import own_words, summary_of
 from signoff.core.verdict import Verdict
 from signoff.core.visible_text import OPEN, quoted, suspicious
+from signoff.errors import SignoffError
 
 LONG_TEXT = 600
 LONG_LINES = 12
@@ -278,6 +279,36 @@ def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> st
     return _Writer(_as_it_runs(request), secrets).title()
 
 
+AS_ASKED = "The preview is of the call as it was asked, not of this edit."
+_UNKNOWN_EFFECT = f"Not known here. {AS_ASKED}"
+
+
+def effect_of_edit(
+    request: ApprovalRequest,
+    args: Mapping[str, Any],
+    with_edit: WithEdit | None,
+    *,
+    secrets: Iterable[str] = (),
+) -> Preview | None:
+    """What a call would change with edited arguments. May block, as `with_edit` does.
+
+    None if neither the tool nor the card says anything about what it changes. If the card has a preview, but that of
+    the edited call is not known, it says so: the one on the card is of another call.
+    """
+    changed = with_edit(args) if with_edit is not None else None
+    if changed is None:
+        return Preview(kind="text", text=_UNKNOWN_EFFECT) if _preview_of(request.metadata) is not None else None
+    try:
+        return card_for(changed, secrets=secrets).preview
+    except (SignoffError, ValueError, TypeError, RecursionError):  # said when the answer is taken
+        return None
+
+
+def beside_edits(request: ApprovalRequest) -> str:
+    """What to say beside edited arguments that somebody voted for, if the card shows a preview of other ones."""
+    return AS_ASKED if request.decision is None and _preview_of(request.metadata) is not None else ""
+
+
 def remember_text(request: ApprovalRequest, scope: Remember = Remember.SESSION) -> str:
     """Say exactly what would be remembered."""
     within = "among" if request.keeps is Keeps.BATCH else "in"
@@ -435,12 +466,20 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _as_it_runs(request: ApprovalRequest) -> ApprovalRequest:
-    """Drop the tool's description of the original call if a person edited the arguments since."""
+    """Drop the tool's description of the original call if a person edited the arguments since.
+
+    Where its summary said no more than the arguments do, the edited ones say it in the same words.
+    """
     if request.decision is None or request.decision.edited_args is None:
         return request
-    own_words = request.summary not in ("", summary_of(request.tool_name, request.args, request.metadata))
-    said = own_words or not _DESCRIBE.isdisjoint(request.metadata)
-    return request.changed_to(summary="", metadata={"note": _LEFT_OUT} if said else {})
+    tool, labels = request.tool_name, request.call.labels if request.call is not None else frozenset[str]()
+    asked, runs = own_words(tool, labels, request.args), own_words(tool, labels, request.effective_args)
+    is_same = bool(asked and runs) and request.summary == summary_of(tool, {}, {"summary": asked})
+    has_words = request.summary not in ("", summary_of(tool, request.args, request.metadata))
+    dropped = _DESCRIBE.difference(("summary",) if is_same else ())
+    said = (has_words and not is_same) or not dropped.isdisjoint(request.metadata)
+    metadata = {"summary": runs} if is_same else {}
+    return request.changed_to(summary="", metadata={**metadata, "note": _LEFT_OUT} if said else metadata)
 
 
 def _why(request: ApprovalRequest) -> str:

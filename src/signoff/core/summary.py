@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 LONGEST = 120
+_PLACES = ("file_path", "notebook_path", "absolute_path", "path", "url")
+"""The arguments that say most about what a call is about."""
 _text = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
@@ -22,6 +24,15 @@ def summary_of(tool: str, args: Mapping[str, Any], metadata: Mapping[str, Any]) 
         return _line(f"{tool} {path}")
     inside = ", ".join([f"{name}={_text(value)}" for name, value in args.items()])
     return _line(f"{tool}({inside})")
+
+
+def own_words(tool: str, labels: frozenset[str], args: Mapping[str, Any]) -> str:
+    """Return what a call does by its labels and arguments alone; empty if they do not say it."""
+    command = args.get("command")
+    if "proc.exec" in labels and isinstance(command, str) and command.strip():
+        return f"Run: {command}"
+    place = next((value for name in _PLACES if isinstance(value := args.get(name), str) and value.strip()), "")
+    return f"{tool} {place}" if labels and place else ""
 
 
 def _line(text: str) -> str:

@@ -6,13 +6,16 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from signoff.broker.comments import with_comments
 from signoff.broker.readers import has_read, note_reader
+from signoff.core.card import effect_of_edit
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
 from signoff.core.offer import may_be_remembered
+from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_at, settled_text
 from signoff.core.safe_text import safe_text, spelled_out
@@ -20,6 +23,7 @@ from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery.delivery_status import place_of, show_again
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError, StoreDamaged
+from signoff.large_work import in_thread
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:
@@ -36,6 +40,15 @@ Check: TypeAlias = "Callable[[ApprovalRequest, ApprovalDecision], Awaitable[Appr
 """Checks an answer as `Take` does without storing it. Returns it as it would be stored; raises as `Take` does."""
 
 
+class EditCheck(NamedTuple):
+    """What is known of edited arguments before they are approved. Texts are safe to show."""
+
+    problems: Sequence[str] = ()
+    """Why they would be refused."""
+    effect: Preview | None = None
+    """What the call would change with them, as `core.card.effect_of_edit` says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreInbox:
     """The inbox of one channel, on top of a broker. Implements `ports.Inbox`."""
@@ -46,6 +59,10 @@ class StoreInbox:
     take: Take
     check: Check | None = field(default=None, kw_only=True)
     """None: edited arguments are checked only when they are submitted."""
+    with_edit: Callable[[ApprovalRequest, Mapping[str, Any]], ApprovalRequest | None] = field(
+        default=lambda request, args: None, kw_only=True
+    )
+    """Returns a request as it would be asked with edited arguments; None if that is not known here. It may block."""
 
     async def answer(self, request_id: str, decision: ApprovalDecision) -> ApprovalRequest:
         """Store an answer; raises as `ports.Inbox.answer` says."""
@@ -59,20 +76,22 @@ class StoreInbox:
         except AlreadySettled as late:
             raise self._safe(late, await self.broker.get(request.id)) from late
 
-    async def problems(self, request_id: str, args: Mapping[str, Any]) -> Sequence[str]:
-        """Return why edited arguments would be refused, safe to show; nothing is answered.
+    async def edit_check(self, request_id: str, args: Mapping[str, Any], by: Actor) -> EditCheck:
+        """Check edited arguments; nothing is answered. What they change is told only to who may approve the request.
 
-        Does not check whether the person is entitled to answer. Raises `RequestError` if arguments cannot be checked
-        here.
+        Raises `RequestError` if arguments cannot be checked here.
         """
         request, check = await self.broker.get(request_id), self.check
         if check is None:
             raise RequestError("edited arguments cannot be checked here")
         try:
-            await check(request, ApprovalDecision(approved=True, edited_args=args))
+            whole = (await check(request, ApprovalDecision(approved=True, edited_args=args))).edited_args
         except EditRefused as refused:
-            return [safe_text(one, secrets=request.secrets) for one in refused.problems]
-        return []
+            return EditCheck([safe_text(one, secrets=request.secrets) for one in refused.problems])
+        if whole is None or request.state is not State.PENDING or not await self.entitled(request.id, [by]):
+            return EditCheck()
+        effect = partial(effect_of_edit, request, whole, partial(self.with_edit, request))
+        return EditCheck(effect=await in_thread(f"describing an edit of request {request.id}", effect, about=whole))
 
     async def tell(self, request_id: str, *, happened: bool, by: Actor, note: str = "") -> ApprovalRequest:
         """Record the outcome of a call whose process died."""

@@ -18,6 +18,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from signoff.core.summary import own_words
+
 if TYPE_CHECKING:
     from signoff.found_files import EntryCount
     from signoff.outside.outside_call import OutsideCall
@@ -186,7 +188,7 @@ class CodingAgent:
             args=args,
             directory=where,
             labels=labels,
-            said={"summary": summary} if (summary := _in_one_line(tool, labels, args)) else {},
+            said={"summary": summary} if (summary := own_words(tool, labels, args)) else {},
             reads=lambda given: reading.paths(given, where),
             doubt=lost or reading.doubt(args, where) or (_typed(args) if self.types and "proc.exec" in labels else ""),
         )
@@ -198,17 +200,6 @@ class CodingAgent:
 
 
 _LOST = "in which of several directories it runs is not clear"
-_PLACES = ("file_path", "notebook_path", "absolute_path", "path", "url")
-"""The arguments of agents' own tools that say most about a call."""
-
-
-def _in_one_line(tool: str, labels: frozenset[str], args: Args) -> str:
-    """Return what a call of an agent's own tool does, for lists; empty if its arguments do not say it."""
-    command = args.get("command")
-    if "proc.exec" in labels and isinstance(command, str) and command.strip():
-        return f"Run: {command}"
-    place = next((value for name in _PLACES if isinstance(value := args.get(name), str) and value.strip()), "")
-    return f"{tool} {place}" if labels and place else ""
 
 
 # --- what agents send ---

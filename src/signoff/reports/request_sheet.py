@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from signoff.core.audit_text import event_body
-from signoff.core.card import Card, CardArg, CardComment, Choice, card_for
+from signoff.core.card import Card, CardArg, CardComment, Choice, beside_edits, card_for
 from signoff.core.comment import unanswered
 from signoff.core.decision import Keeps
 from signoff.core.inbox_row import ALREADY, agreed, agreed_text
@@ -198,7 +198,10 @@ def changes(request: ApprovalRequest, edited: Mapping[str, Any]) -> Iterator[str
 
 
 def _changed(request: ApprovalRequest, decision: ApprovalDecision) -> list[str] | None:
-    return list(changes(request, decision.edited_args)) if decision.edited_args is not None else None
+    if decision.edited_args is None:
+        return None
+    said = beside_edits(request)
+    return [*changes(request, decision.edited_args), *((said,) if said else ())]
 
 
 def _void(request: ApprovalRequest, vote: Vote) -> str:

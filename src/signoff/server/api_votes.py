@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -143,10 +143,23 @@ class EditBody(ApiModel):
     args: dict[str, Any]
 
 
-class EditCheckView(ApiModel):
-    """Why the edited arguments cannot run; empty if they can."""
+class EffectView(ApiModel):
+    """What a call would change. Safe to show."""
 
-    problems: list[str]
+    kind: Literal["diff", "text"]
+    text: str
+    added: int
+    removed: int
+
+
+class EditCheckView(ApiModel):
+    """Why the edited arguments cannot run, and what the call would change with them."""
+
+    problems: list[str] = Field(description="Why they cannot run; empty if they can.")
+    effect: EffectView | None = Field(
+        description="What the call would change with them; null if nothing says that it changes anything, or if you "
+        "may not approve it. Where that is not known here, it says so."
+    )
 
 
 async def vote(visit: Visit[Nothing, VoteBody]) -> RequestView:
@@ -297,7 +310,9 @@ async def list_offers(visit: Visit[OffersQuery, Nothing]) -> OffersView:
 
 async def check_edit(visit: Visit[Nothing, EditBody]) -> EditCheckView:
     request = await found(visit)
-    return EditCheckView(problems=list(await visit.state.inbox.problems(request.id, visit.body.args)))
+    found_out = await visit.state.inbox.edit_check(request.id, visit.body.args, visit.identity.actor)
+    effect = EffectView(**asdict(found_out.effect)) if found_out.effect is not None else None
+    return EditCheckView(problems=list(found_out.problems), effect=effect)
 
 
 ENDPOINTS = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from signoff.broker.entitlements import Standing
 from signoff.core.access import Permission
-from signoff.core.card import APPROVING, Card, CardArg, Choice, answer_tallies, card_for
+from signoff.core.card import APPROVING, Card, CardArg, Choice, answer_tallies, beside_edits, card_for
 from signoff.core.comment import Comment, unanswered
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
@@ -176,6 +176,7 @@ class CardPage:
     """The tool's preview, if it is not a diff."""
     comments: tuple[ShownComment, ...]
     votes: tuple[ShownVote, ...]
+    beside_edits: str
     form: tuple[FormField, ...]
     editable_json: str
     """The initial text of the JSON editor, secrets masked."""
@@ -318,6 +319,7 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         preview=marked(preview.text) if preview is not None and preview.kind == "text" else (),
         comments=tuple(_comments(comments, request.secrets)),
         votes=tuple(_votes(request, viewer.name, may_approve=may_approve)) if card is not None else (),
+        beside_edits=beside_edits(request),
         form=form_fields(request.schema, editable) if can_edit else (),
         editable_json=_raw(editable) if can_edit else "",
         people=around.people,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from signoff.broker import Broker
 from signoff.config import load_settings, no_settings
@@ -17,6 +17,7 @@ from signoff.store.dropped_stores import close_with
 from signoff.store.signing_key import Keys
 from signoff.store.store_factory import open_store
 from signoff.wiring.answer_checks import checked_answer, refuse_unseen
+from signoff.wiring.edit_effect import with_edit_here
 from signoff.wiring.project import roles_of
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbo
             decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
-    return StoreInbox(broker, channel, take, check=check)
+    return StoreInbox(broker, channel, take, check=check, with_edit=with_edit_here)
 
 
 def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
@@ -88,4 +89,8 @@ def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
     async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         return await signoff.answer(request.id, whole(request, decision), by=by)
 
-    return StoreInbox(signoff.broker, channel, take, check=check)
+    def with_edit(request: ApprovalRequest, args: Mapping[str, Any]) -> ApprovalRequest | None:
+        by_tool = signoff.gate.answers.with_edits.get(request.id)
+        return by_tool(args) if by_tool is not None else with_edit_here(request, args)
+
+    return StoreInbox(signoff.broker, channel, take, check=check, with_edit=with_edit)

@@ -31,6 +31,7 @@ from signoff.wiring.aap_gates import ProjectGates
 from signoff.wiring.answer_checks import checked_answer, refuse_unseen
 from signoff.wiring.channel_runs import AT_ONCE
 from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
+from signoff.wiring.edit_effect import with_edit_here
 from signoff.wiring.job import RunOptions
 from signoff.wiring.project_rules import ProjectRules
 from signoff.wiring.serve_lease import check_store, leave_store, take_store
@@ -411,7 +412,7 @@ def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreI
             decision = await check(request, decision)
         return await broker.answer(request.id, decision, by=by)
 
-    return StoreInbox(broker, channel, take, check=check)
+    return StoreInbox(broker, channel, take, check=check, with_edit=with_edit_here)
 
 
 async def asking_project(broker: Broker, projects: ServedProjects, request: ApprovalRequest) -> ServedProject:

@@ -9,7 +9,7 @@ from signoff.channels.discord.custom_id import Press, Verb
 from signoff.channels.discord.message_text import first
 from signoff.channels.discord.notice_message import digest_of
 from signoff.channels.discord.sheet import FORM_TITLE, INPUT, PLACEHOLDER, Field, Form, size
-from signoff.channels.edit_draft import EditDraft, start_of
+from signoff.channels.edit_draft import EditDraft
 from signoff.channels.editor import BrokenArgs, read_args
 from signoff.core.call import Veiled
 from signoff.core.card import Choice, card_for
@@ -23,6 +23,7 @@ REASON, ARGS = "reason", "args"
 _LONGEST_REASON = 1_000
 _CURLY = frozenset("“”„‟″")
 _MASKS = "Leave ⟦…⟧ as it is, or replace all of it. Errors are shown before anything runs."
+_AS_ASKED = "The message shows what would change as it was asked, not with your edit."
 
 
 def deny_form(request: ApprovalRequest) -> Form:
@@ -37,11 +38,10 @@ def edit_form(request: ApprovalRequest, draft: str | None = None) -> Form | str:
     `draft` is an earlier edit that was refused.
     """
     try:
-        if Choice.EDIT not in card_for(request).choices:
+        card = card_for(request)
+        if Choice.EDIT not in card.choices:
             return "Part of this call cannot be shown, so it cannot be approved with other arguments."
-        text = (
-            EditDraft(request.args, start_of(request), request.secrets).text().rstrip("\n") if draft is None else draft
-        )
+        text = EditDraft(request).text().rstrip("\n") if draft is None else draft
     except CannotCanonicalise as error:
         return f"This call cannot be shown, so it cannot be edited: {visible(str(error))}"
     if any(isinstance(value, Veiled) for value in request.args.values()):
@@ -53,7 +53,10 @@ def edit_form(request: ApprovalRequest, draft: str | None = None) -> Form | str:
             f"The arguments are too long for a Discord form ({size(text):,} of {INPUT:,} characters). "
             f"Change them with `signoff approve {request.id} --args @FILE`, or deny it with what you want instead."
         )
-    arguments = Field(id=ARGS, label="Arguments, as JSON", value=text, placeholder=first(_MASKS, PLACEHOLDER))
+    about = _AS_ASKED if card.preview is not None else ""
+    arguments = Field(
+        id=ARGS, label="Arguments, as JSON", about=about, value=text, placeholder=first(_MASKS, PLACEHOLDER)
+    )
     return Form(id=_id(request, Verb.EDIT), title=_title("Edit", request), fields=(arguments,))
 
 

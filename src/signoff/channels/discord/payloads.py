@@ -66,7 +66,7 @@ def modal(form: Form) -> discord.ui.Modal:
             required=field.required,
             max_length=field.most,
         )
-        made.add_item(discord.ui.Label[Any](text=field.label, component=text))
+        made.add_item(discord.ui.Label[Any](text=field.label, description=field.about or None, component=text))
     made.stop()
     return made
 

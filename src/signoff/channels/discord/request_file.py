@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from signoff.channels.discord.sheet import AttachedFile
 from signoff.channels.discord.status_parts import other_args
-from signoff.core.card import IRREVERSIBLE, Card, card_for
+from signoff.core.card import IRREVERSIBLE, Card, beside_edits, card_for
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise, WrongUse
@@ -77,6 +77,8 @@ def _votes(request: ApprovalRequest) -> Iterator[str]:
     for digest, changes in other_args(request) if request.state is State.PENDING else ():
         what = changes.text or "only what is masked differs"
         yield from _named(f"edited arguments that somebody approved (sha256 {digest}), and what they change", what)
+        if said := beside_edits(request):
+            yield said
 
 
 def _named(name: str, text: str) -> Iterator[str]:

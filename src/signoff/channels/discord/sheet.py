@@ -92,6 +92,8 @@ class Field:
 
     id: str
     label: str
+    about: str = ""
+    """Shown below the label."""
     value: str = ""
     placeholder: str = ""
     long: bool = True

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from signoff.channels.discord.message_text import moment, short_span
 from signoff.channels.discord.parts import MessagePart
 from signoff.core.canonical import canonical
-from signoff.core.card import Card, without_answer
+from signoff.core.card import Card, beside_edits, without_answer
 from signoff.core.preview import Preview, unified_diff
 from signoff.core.redact import redact, visible_around
 from signoff.core.request import ApprovalRequest, State
@@ -101,6 +101,8 @@ def voted_for(request: ApprovalRequest) -> Iterator[MessagePart]:
     for digest, changes in other_args(request) if request.state is State.PENDING else ():
         how = f"+{changes.added:,} -{changes.removed:,}" if changes.text else "only what is masked differs"
         yield MessagePart(label=f"**Other arguments** (sha256 {digest}): {how}", text=changes.text, language="diff")
+        if said := beside_edits(request):
+            yield MessagePart(label=said)
 
 
 def settled(request: ApprovalRequest) -> Iterator[MessagePart]:

@@ -457,6 +457,23 @@ function showProblems(form, problems) {
   }
 }
 
+// What the call would change with the arguments in the form; what the card shows is of the call as it was asked.
+function showEffect(form, effect) {
+  const place = $("[data-effect]", form);
+  place.hidden = !effect?.text;
+  if (place.hidden) return;
+  const isDiff = effect.kind === "diff";
+  $(".count", place).replaceChildren(...(isDiff ? [Object.assign(document.createElement("ins"), { textContent: `+${effect.added}` }), " ", Object.assign(document.createElement("del"), { textContent: `−${effect.removed}` })] : []));
+  const kinds = { "+": "added", "-": "removed", " ": "same", "@": "place" };
+  $("pre", place).replaceChildren(...effect.text.split("\n").flatMap((text, at) => {
+    const isHead = isDiff && at < 2, kind = isHead ? "heading" : isDiff ? kinds[text[0]] ?? "heading" : "same";
+    const inside = isDiff && !isHead && "+- ".includes(text[0]);
+    const line = Object.assign(document.createElement("span"), { className: `line ${kind}` });
+    line.append(Object.assign(document.createElement("span"), { className: "gutter", textContent: inside ? text[0] : "" }), inside ? text.slice(1) : text, "\n");
+    return [line];
+  }));
+}
+
 async function checkForm(form) {
   const { args, problems } = readForm(form);
   let found = problems.map((one) => (one.name ? `${one.name}: ${one.text}` : one.text));
@@ -464,6 +481,7 @@ async function checkForm(form) {
     const answer = await trying(() => api("POST", at(cardId(), "/edit-check"), { args }));
     if (answer === undefined) return null;
     found = answer.problems;
+    showEffect(form, answer.effect);
   }
   showProblems(form, found);
   return found.length ? null : args;
@@ -587,8 +605,10 @@ function openEdit() {
   if (!form) return;
   if (form.hidden) form.dataset.begun ??= jsonText(readForm(form).args);
   form.hidden = false;
+  asAsked(true);
   $("input, textarea, select", form)?.focus();
 }
+const asAsked = (edits) => { for (const one of $$("[data-as-asked]")) one.hidden = !edits; };
 const isEditing = () => Boolean($('[data-form="edit"]:not([hidden])'));
 
 // --- what is behind "more" ---
@@ -1023,7 +1043,7 @@ const ACTIONS = {
   "send-edit": (button) => { if (!button.classList.contains("hold")) sendEdit(); },
   deny: () => vote("deny"),
   edit: openEdit,
-  "close-edit": () => { $('[data-form="edit"]').hidden = true; $('[data-do="edit"]')?.focus(); },
+  "close-edit": () => { $('[data-form="edit"]').hidden = true; asAsked(false); $('[data-do="edit"]')?.focus(); },
   ask: () => $("#comment-box")?.focus(),
   remember: rememberDialog,
   rule: ruleDialog,
