@@ -20,6 +20,7 @@ from signoff.core.request import State
 from signoff.core.run import RunSetup
 from signoff.core.verdict import Requirement
 from signoff.testing import FakeClock
+from signoff.wiring.resumers import WATCH, note_resumer
 from signoff.wiring.serve_lease import take_store
 
 OPS = Requirement(role="ops", quorum=2)
@@ -144,19 +145,23 @@ def test_the_run_that_can_go_on_is_named(desk: Desk, wording: Wording) -> None:
     assert said.out == wording(request=(one, two))
 
 
-@pytest.mark.parametrize("here", [True, False], ids=["this project", "another project"])
-def test_a_server_that_resumes_the_run_is_named_instead(desk: Desk, here: bool) -> None:
-    project = str(desk.directory)
+@pytest.mark.parametrize("what", ["a server", "a server of others", "a command"])
+def test_what_resumes_the_run_by_itself_is_named_instead(desk: Desk, what: str) -> None:
+    project, url = str(desk.directory), "http://127.0.0.1:18320"
     (desk.directory / "signoff.yaml").write_text(POLICY + "agents: {shop: shop:agent}\n")
-    served = project if here else "/somewhere/else"
-    desk.do(lambda broker: take_store(broker.ledger, "http://127.0.0.1:18320", projects=(served,)))
+    here, served = "others" not in what, "/somewhere/else" if "others" in what else project
+    text = "`signoff resume --watch`" if what == "a command" else f"The server at {url}"
+    if what == "a command":
+        desk.do(lambda broker: note_resumer(broker.ledger, WATCH))
+    else:
+        desk.do(lambda broker: take_store(broker.ledger, url, projects=(served,)))
     setup = RunSetup(directory=project, project=project)
     desk.begin("runabc2345", setup=setup)
     desk.begin("runabc2346", agent="", name="shop", setup=setup)
     for run in ("runabc2345", "runabc2346"):
         [one] = desk.open(asks(run=run))
         said = desk.run("approve", one).out
-        assert ("The server at http://127.0.0.1:18320 resumes its run." in said) is here
+        assert (f"{text} resumes its run." in said) is here
         assert ("Its run can be resumed" in said) is not here
 
 

@@ -16,6 +16,7 @@ from signoff.config import load_settings
 from signoff.core.people import Actor
 from signoff.delivery.channel_inbox import EditCheck
 from signoff.wiring.program_inbox import project_inbox
+from signoff.wiring.serve_lease import take_store
 
 PEOPLE = "people: {ana: {roles: [ops]}, ben: {roles: [ops]}, cleo: {roles: [dev]}}\n"
 FILES = "toolsets: {files: {use: filesystem_rw, config: {root: .}}}\n"
@@ -150,10 +151,26 @@ def test_an_edit_given_in_another_process_says_what_it_changes_or_that_it_is_not
 
     effect = check("ana").effect
     assert effect is not None and (effect.kind == "diff") is known
-    assert ("-milk\n+oat milk" if known else "Not known here. The preview is of the call as it was asked") in effect.text
+    assert (
+        "-milk\n+oat milk" if known else "Not known here. The preview is of the call as it was asked"
+    ) in effect.text
     assert check("cleo") == EditCheck(), "who may not approve is told nothing about files"
     said = shop.run("approve", one, "--as", "ana", "--args", json.dumps(args)).out
     assert ("what it changes: +1 -1" in said and "          +oat milk" in said) is known
     assert ("Not known here." in said) is not known and "not for everybody" not in said
     shown = shop.run("show", one).out
     assert "-milk" not in shown and "+eggs" not in shown
+
+
+def test_a_run_that_something_resumes_by_itself_is_not_said_to_need_a_command(shop: Desk) -> None:
+    def suspended() -> str:
+        (shop.directory / "signoff.yaml").write_text(f"{PEOPLE}{FILES}policy:\n  - {{ask: write_file, by: ops}}\n")
+        return shop.run("run", "writer", "go", "--model", "script:script.yaml", "--suspend").err
+
+    alone = suspended()
+    assert "Resume:  signoff resume " in alone and "Then:" not in alone
+    here = (str(shop.directory),)
+    shop.do(lambda broker: take_store(broker.ledger, "http://127.0.0.1:18320", projects=here))
+    served = suspended()
+    assert "Then:    the server at http://127.0.0.1:18320 goes on with it; signoff runs show " in served
+    assert "Resume:" not in served

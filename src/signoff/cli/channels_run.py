@@ -157,10 +157,12 @@ async def _stay(
     work: list[Coroutine[Any, Any, None]] = [reconciler.run()]
     if run_options is not None:
         from signoff.wiring.channel_runs import Running
+        from signoff.wiring.resumers import CHANNELS, note_resumer
 
         running = Running(reconciler, broker, settings, names, run_options, observe=report.run)
         start.append(running.begin)
         work.append(running.run())
+        await note_resumer(broker.ledger, CHANNELS)
     with stopping(report.stopped) as stop, _warnings_told(report):
         if report.here.issuperset(names):
             report.left = stop

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from signoff.cli.request_report import Sheet
     from signoff.config import Settings
     from signoff.core.preview import Preview
-    from signoff.wiring.served_projects import ServedProjects
 
 
 class LocalDesk:
@@ -153,29 +151,17 @@ class LocalDesk:
 
     async def going_on(self, run_id: str) -> str:
         from signoff.cli.request_report import going_on, resumed_by
-        from signoff.wiring.serve_lease import who_serves
+        from signoff.wiring.resumers import who_resumes
 
         if await self.broker.runs.inside(run_id) is None:
             return ""  # a run that only the program that started it knows
         status = await self.broker.runs.status(run_id)
         if not is_resumable(run_data(status)):
             return ""
-        lease = await who_serves(self.broker.ledger)
-        with suppress(OSError):  # a recorded path that cannot be looked at: the server does not resume the run either
-            if lease is not None and self._project(lease.projects).of(status.run) is not None:
-                return resumed_by(lease.url)
+        with suppress(OSError):  # a recorded path that cannot be looked at: nobody resumes the run there either
+            if resumer := await who_resumes(self.broker.ledger, status.run, self.settings):
+                return resumed_by(resumer)
         return going_on(status.run.id, status.run.agent)
-
-    def _project(self, served: Sequence[str]) -> ServedProjects:
-        """This project, if a server of the projects with these roots serves it; otherwise no project."""
-        from signoff.wiring.project_people import OnFile
-        from signoff.wiring.served_projects import ServedProject, ServedProjects
-
-        here = ServedProject(
-            directory=os.path.realpath(self.settings.directory), settings=self.settings, on_file=OnFile(self.settings)
-        )
-        found = (here,) if (here.root or here.directory) in served else ()
-        return ServedProjects(found, chosen_store(self._store, self.settings))
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
         by, broker = self.who(), self.broker

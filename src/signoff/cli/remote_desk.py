@@ -209,7 +209,11 @@ class RemoteDesk:
             return ""
         if not is_resumable(run):
             return ""
-        return resumed_by(self._server.url) if run[TOLD].get("resumes") else going_on(run["id"], run["agent"] or "")
+        return (
+            resumed_by(f"the server at {self._server.url}")
+            if run[TOLD].get("resumes")
+            else going_on(run["id"], run["agent"] or "")
+        )
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
         before = self._run(prefix)

@@ -27,9 +27,9 @@ def going_on(run_id: str, agent: str) -> str:
     )
 
 
-def resumed_by(server: str) -> str:
-    """Which server resumes a run whose requests are answered, by its address."""
-    return f"The server at {safe(server)} resumes its run."
+def resumed_by(resumer: str) -> str:
+    """What resumes a run whose requests are answered, as `wiring.resumers.who_resumes` names it."""
+    return f"{safe(resumer[:1].upper() + resumer[1:])} resumes its run."
 
 
 def by_program(run_id: str) -> str:

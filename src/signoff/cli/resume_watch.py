@@ -69,6 +69,9 @@ def _go_on(status: RunStatus, looking: ResumableRuns, resume: Callable[[RunStatu
 
 async def _ready(broker: Broker, is_ours: Callable[[SavedRun], bool]) -> list[RunStatus]:
     """Runs that can be resumed at the start, including those whose process died."""
+    from signoff.wiring.resumers import WATCH, note_resumer
+
+    await note_resumer(broker.ledger, WATCH)
     await broker.sweep()
     runs = await broker.runs.list(going=True)
     return [one for one in reversed(runs) if one.word in ("ready", "died") and is_ours(one.run)]

@@ -77,7 +77,14 @@ class Going:
         """Print how a run ended; return the exit code."""
         out = self.progress.out
         if finished.waiting:
-            say_waiting(finished.run, finished.waiting, self.as_json, store=finished.store, out=out)
+            say_waiting(
+                finished.run,
+                finished.waiting,
+                self.as_json,
+                store=finished.store,
+                resumer=finished.resumer,
+                out=out,
+            )
             return WAITING
         if finished.paused:
             say_paused(finished, self.as_json, out=out)
@@ -181,9 +188,18 @@ def _where(store: str) -> str:
 
 
 def say_waiting(
-    run: str, waiting: Sequence[ApprovalRequest], as_json: bool, *, store: str = "", out: TextIO | None = None
+    run: str,
+    waiting: Sequence[ApprovalRequest],
+    as_json: bool,
+    *,
+    store: str = "",
+    resumer: str = "",
+    out: TextIO | None = None,
 ) -> None:
-    """Print what a run waits for, and how to continue. JSON goes to `out`; None means standard output."""
+    """Print what a run waits for, and how to continue. JSON goes to `out`; None means standard output.
+
+    `resumer` is the program that resumes the run by itself, if one does.
+    """
     from shutil import get_terminal_size
 
     from signoff.cli.request_report import outcome_step
@@ -223,4 +239,7 @@ def say_waiting(
             click.echo(
                 f"Answer:  {others}signoff approve {name}{where}, or signoff deny {name}{where} --note WHY", err=True
             )
-        click.echo(f"Resume:  signoff resume {run}{where}", err=True)
+        if resumer:
+            click.echo(f"Then:    {for_terminal(resumer)} goes on with it; signoff runs show {run}{where}", err=True)
+        else:
+            click.echo(f"Resume:  signoff resume {run}{where}", err=True)

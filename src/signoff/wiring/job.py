@@ -16,7 +16,7 @@ from signoff.config.llm_do_words import import_hint
 from signoff.core.address import spoken_name
 from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
-from signoff.errors import StoreError, WrongUse
+from signoff.errors import SignoffError, StoreError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.wiring.caller import Caller
 from signoff.wiring.project import (
@@ -30,6 +30,7 @@ from signoff.wiring.project import (
     settings_for,
 )
 from signoff.wiring.resumable_runs import SERVED
+from signoff.wiring.resumers import who_resumes
 from signoff.wiring.run_location import in_project, setup_now
 from signoff.wiring.stores import store_elsewhere, store_for
 
@@ -151,7 +152,7 @@ class Job:
             begun(kept.id)
         finished = await self.runner.run(prompt, kept, after=history, options={**options, **_in(conversation)})
         await self._sign()
-        return replace(finished, store=finished.store or self.store)
+        return await self._with_resumer(replace(finished, store=finished.store or self.store))
 
     async def resume(self, run: SavedRun) -> Finished:
         """Resume a run of this job."""
@@ -162,7 +163,7 @@ class Job:
         options = {**self.run_options(task), **_in(run.conversation_id if prompt is not None else "")}
         finished = await self.runner.resume(run.id, prompt, after=after, options=options)
         await self._sign()
-        return finished
+        return await self._with_resumer(finished)
 
     async def last(self) -> SavedRun | None:
         """Return the newest run of this agent and person that is done, can be continued and was begun by a command."""
@@ -179,6 +180,16 @@ class Job:
         """Sign the record if that is due. If the store fails it stays due, and the answer is not lost."""
         with suppress(StoreError):
             await self.runner.gate.broker.signing.sign_if_due()
+
+    async def _with_resumer(self, finished: Finished) -> Finished:
+        """Add what resumes it by itself, if it waits and is saved."""
+        if not finished.waiting or not finished.run:
+            return finished
+        broker = self.runner.gate.broker
+        with suppress(SignoffError, OSError):
+            status = await broker.runs.status(finished.run)
+            return replace(finished, resumer=await who_resumes(broker.ledger, status.run))
+        return finished
 
     async def _said(self, turn: str, follower: str = "") -> Conversation:
         """Return the conversation up to the end of a turn. `follower` is the id of a saved run that continues it.

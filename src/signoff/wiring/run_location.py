@@ -11,12 +11,15 @@ from signoff.core.run import RunSetup
 from signoff.store.place import id_of
 
 
+def root_of(settings: Settings) -> str:
+    """Return the directory of a project's file; empty if it has none."""
+    return os.path.dirname(os.path.realpath(settings.file)) if settings.file else ""
+
+
 def in_project(setup: RunSetup, settings: Settings) -> RunSetup:
     """Add the project's directory and ID to the setup, to find it again after a move."""
-    if not settings.file:
-        return setup
-    root = os.path.dirname(os.path.realpath(settings.file))
-    return replace(setup, project=root, project_id=id_of(root))
+    root = root_of(settings)
+    return replace(setup, project=root, project_id=id_of(root)) if root else setup
 
 
 def setup_now(setup: RunSetup) -> RunSetup:
@@ -37,6 +40,25 @@ def setup_now(setup: RunSetup) -> RunSetup:
         policy=_moved(setup.policy, root, here),
         worker_file=_moved(setup.worker_file, root, here),
     )
+
+
+def began_in(setup: RunSetup, root: str) -> bool:
+    """Return whether a run was started in the project with this directory, or in this directory without a project."""
+    setup = setup_now(setup)
+    if not setup.project:
+        return bool(setup.directory) and _is_same(setup.directory, root)
+    if setup.project == root:
+        return True
+    # The project may have moved: then its id is here, and no longer at the recorded path.
+    own = setup.project_id
+    return bool(own) and own == id_of(root) and id_of(setup.project) != own
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False
 
 
 def _moved(path: str, root: str, here: str) -> str:

@@ -78,11 +78,13 @@ async def take_store(
 async def who_serves(ledger: Ledger) -> ServeLease | None:
     """Return the lease of the server that is alive; None if there is none."""
 
-    def work(tx: Transaction) -> ServeLease | None:
-        lease = ServeLease.read(tx.settings.get(NAME))
-        return lease if lease is not None and is_alive(tx.processes.get(lease.process), ledger.now()) else None
+    return await ledger.store.read(lambda tx: lease_of_server(tx, ledger.now()))
 
-    return await ledger.store.read(work)
+
+def lease_of_server(tx: Transaction, now: datetime) -> ServeLease | None:
+    """Return the lease of the server that is alive; None if there is none."""
+    lease = ServeLease.read(tx.settings.get(NAME))
+    return lease if lease is not None and is_alive(tx.processes.get(lease.process), now) else None
 
 
 async def check_store(ledger: Ledger) -> None:

@@ -11,10 +11,9 @@ from signoff.core.run import SavedRun
 from signoff.errors import NotEntitled, WrongUse
 from signoff.policy.phrases import shown
 from signoff.store.chosen_store import ChosenStore
-from signoff.store.place import id_of
 from signoff.wiring.project import settings_for
 from signoff.wiring.project_people import OnFile
-from signoff.wiring.run_location import setup_now
+from signoff.wiring.run_location import began_in, root_of
 from signoff.wiring.stores import chosen_store
 
 
@@ -35,7 +34,7 @@ class ServedProject:
     @property
     def root(self) -> str:
         """The directory of its file; empty if it has none."""
-        return os.path.dirname(os.path.realpath(self.settings.file)) if self.settings.file else ""
+        return root_of(self.settings)
 
     @property
     def label(self) -> str:
@@ -44,14 +43,7 @@ class ServedProject:
 
     def began(self, run: SavedRun) -> bool:
         """Return whether a run was started in this project, for runs of workers or of agents that a command named."""
-        setup, root = setup_now(run.setup), self.root
-        if not root:
-            return not setup.project and bool(setup.directory) and _is_same(setup.directory, self.directory)
-        if setup.project == root:
-            return True
-        # The project may have moved: then its id is here, and no longer at the recorded path.
-        own = setup.project_id
-        return bool(own) and own == id_of(root) and id_of(setup.project) != own
+        return bool(run.setup.project) is bool(self.root) and began_in(run.setup, self.root or self.directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +146,3 @@ def _refuse_twice(what: str, names: Mapping[str, Sequence[str]]) -> None:
         for name in own:
             if (other := known.setdefault(name, directory)) != directory:
                 raise WrongUse(f"{other} and {directory} both have the {what} {shown(name)}\n  give one another name")
-
-
-def _is_same(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False

@@ -63,6 +63,8 @@ class Finished:
     """Id of the run, if it is saved."""
     store: str = ""
     """The store that it is saved in, if not the default one."""
+    resumer: str = ""
+    """The program that resumes it by itself once it is answered, if one does."""
     spent: WorkerUsage = field(default_factory=WorkerUsage)
     conversation: Conversation | None = field(default=None, repr=False)
     """The conversation, for a run that continues it."""
