@@ -172,5 +172,5 @@ def test_a_run_that_something_resumes_by_itself_is_not_said_to_need_a_command(sh
     here = (str(shop.directory),)
     shop.do(lambda broker: take_store(broker.ledger, "http://127.0.0.1:18320", projects=here))
     served = suspended()
-    assert "Then:    the server at http://127.0.0.1:18320 goes on with it; signoff runs show " in served
+    assert "Then:    the server at http://127.0.0.1:18320 goes on with it\nResult:  signoff runs show " in served
     assert "Resume:" not in served

@@ -113,6 +113,16 @@ def test_words_that_the_arguments_give_are_those_of_the_edited_ones() -> None:
         assert (card.note == "") is (words.get("summary") != "Clean up"), "nothing but what the arguments say is gone"
     long = ApprovalDecision(approved=True, edited_args=line)
     assert "hunter2" not in card_for(one.changed_to(decision=long), secrets=["hunter2-hunter2"]).title
+    written = {"path": "a.txt", "content": "x"}
+    for summary, edit, title in (
+        ("Write a.txt", {"content": "y"}, "Write a.txt"),
+        ("Write a.txt", {"path": "b.txt"}, 'write_file(path="b.txt", content="x")'),
+        ("Write a.txt", {"mode": "a"}, 'write_file(path="a.txt", content="x", mode="a")'),
+        ("Write x to a.txt", {"content": "y"}, 'write_file(path="a.txt", content="y")'),
+    ):
+        file = request(written, summary=summary, metadata={"summary": summary, "diff": "+x"})
+        card = card_for(file.changed_to(decision=ApprovalDecision(approved=True, edited_args={**written, **edit})))
+        assert (card.title, card.preview) == (title, None) and card.note, "the diff is left out"
 
 
 @pytest.mark.parametrize(

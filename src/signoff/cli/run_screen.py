@@ -240,6 +240,7 @@ def say_waiting(
                 f"Answer:  {others}signoff approve {name}{where}, or signoff deny {name}{where} --note WHY", err=True
             )
         if resumer:
-            click.echo(f"Then:    {for_terminal(resumer)} goes on with it; signoff runs show {run}{where}", err=True)
+            click.echo(f"Then:    {for_terminal(resumer)} goes on with it", err=True)
+            click.echo(f"Result:  signoff runs show {run}{where}", err=True)
         else:
             click.echo(f"Resume:  signoff resume {run}{where}", err=True)

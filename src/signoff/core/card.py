@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple, cast
 
+from signoff.core.call import FREE
 from signoff.core.comment import unanswered
 from signoff.core.decision import Keeps, Remember
 from signoff.core.inbox_row import needs_of
@@ -468,18 +469,30 @@ def _unescaped(escape: re.Match[str]) -> str:
 def _as_it_runs(request: ApprovalRequest) -> ApprovalRequest:
     """Drop the tool's description of the original call if a person edited the arguments since.
 
-    Where its summary said no more than the arguments do, the edited ones say it in the same words.
+    Where its summary said no more than the arguments do, the edited ones say it in the same words: a command line, or
+    a word and a path, if nothing but free text was edited.
     """
     if request.decision is None or request.decision.edited_args is None:
         return request
-    tool, labels = request.tool_name, request.call.labels if request.call is not None else frozenset[str]()
-    asked, runs = own_words(tool, labels, request.args), own_words(tool, labels, request.effective_args)
-    is_same = bool(asked and runs) and request.summary == summary_of(tool, {}, {"summary": asked})
+    tool, runs = request.tool_name, _in_same_words(request)
+    is_same = bool(runs)
     has_words = request.summary not in ("", summary_of(tool, request.args, request.metadata))
     dropped = _DESCRIBE.difference(("summary",) if is_same else ())
     said = (has_words and not is_same) or not dropped.isdisjoint(request.metadata)
     metadata = {"summary": runs} if is_same else {}
     return request.changed_to(summary="", metadata={**metadata, "note": _LEFT_OUT} if said else metadata)
+
+
+def _in_same_words(request: ApprovalRequest) -> str:
+    """The summary of an edited call, where that of the original holds nothing but what the arguments say."""
+    tool, asked, runs, summary = request.tool_name, request.args, request.effective_args, request.summary
+    labels = request.call.labels if request.call is not None else frozenset[str]()
+    words = own_words(tool, labels, asked)
+    if words and summary == summary_of(tool, {}, {"summary": words}):
+        return own_words(tool, labels, runs)
+    path, changed = asked.get("path"), {name for name in {**asked, **runs} if asked.get(name) != runs.get(name)}
+    has_verb = isinstance(path, str) and re.fullmatch(rf"[A-Z][a-z]+ {re.escape(path)}", summary) is not None
+    return summary if has_verb and changed <= FREE else ""
 
 
 def _why(request: ApprovalRequest) -> str:
