@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,12 @@ from tests.tables import table
 
 from signoff.core.call import UNFOLLOWED, Call
 from signoff.core.verdict import Effect
+from signoff.found_files import expand
 from signoff.links import followed, looked_up
 from signoff.outside.outside_call import OutsideCall
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
+from signoff.policy.shell.common_files import BELOW, KnownFiles
 
 READS = {"allow": {"label": "proc.exec", "command": "read-only"}}
 
@@ -69,6 +72,16 @@ def test_a_pattern_for_any_depth_finds_a_link_at_any(project: Path, command: str
     (deep / "note").symlink_to(project.parent / "home" / ".ssh" / "id_rsa")
     assert verdict(project, command) is Effect.ASK
     (deep / "note").unlink()
+
+
+def test_each_file_that_a_pattern_is_expanded_to_is_one_that_it_stands_for(project: Path) -> None:
+    """Two readers of one language: what one finds on the disk, the other must know to be meant."""
+    (project / "src" / "in" / "src").mkdir(parents=True, exist_ok=True)
+    parts = ("**", "***", "*", "s*", "src", "?rc", "[!a]*")
+    for pattern in ("/".join(found) for number in (1, 2, 3) for found in product(parts, repeat=number)):
+        for path in expand(pattern, str(project), deep=True):
+            assert KnownFiles({path: path}).standing_for(pattern), (pattern, path)
+            assert KnownFiles({f"{path}/x": path}).standing_for(pattern + BELOW), (pattern, path)
 
 
 @table(
@@ -147,6 +160,9 @@ def test_a_denied_name_is_found_where_it_is(project: Path, command: str, effect:
         ("grep -rn x ./?onf", Effect.ASK),
         ("grep -rhn x ./con?", Effect.ASK),
         ("grep -rn x ./[c]onf", Effect.ASK),
+        ("grep -rn x **/conf", Effect.ASK),
+        ("grep -rn x ***/c*", Effect.ASK),
+        ("rg --hidden x ./**/conf", Effect.ASK),
         ("grep -rn x README.md ./?onf", Effect.ASK),
         ("rgrep x ./?onf", Effect.ASK),
         ("rg -uuu x ./?onf", Effect.ASK),

@@ -64,6 +64,8 @@ class PatternStep(NamedTuple):
 
 _ANY_BELOW = PatternStep(repeats=True, slash=True)
 """What stands for anything below a directory."""
+_DIRECTORIES = PatternStep(repeats=True, slash=True, whole=True)
+"""What stands for any number of directories, also none, as some shells read `**/`."""
 
 
 @lru_cache(maxsize=512)
@@ -72,9 +74,9 @@ def _of_rule(pattern: str) -> tuple[PatternStep, ...]:
     for kind, text in wildcards(pattern):
         match kind:
             case "directories":
-                found.append(PatternStep(repeats=True, slash=True, whole=True))
+                found.append(_DIRECTORIES)
             case "run":
-                found.append(PatternStep(repeats=True, slash=True))
+                found.append(_ANY_BELOW)
             case "star":
                 found.append(PatternStep(repeats=True))
             case "one" | "set":
@@ -93,15 +95,19 @@ def _of_shell(pattern: str) -> tuple[PatternStep, ...] | None:
     if end:
         pattern = top.rstrip("/") + "/"
         rest = (PatternStep(repeats=True, slash=True, dot=end != BELOW_SHOWN),)
-    for number, part in enumerate(pattern.replace("\\/", "/").split("/")):
-        found += [PatternStep("/")] if number else []
+    parts = pattern.replace("\\/", "/").split("/")
+    for number, part in enumerate(parts):
+        found += [PatternStep("/")] if number and not (found and found[-1].whole) else []
+        if len(part) > 1 and not part.strip(STAR) and number < len(parts) - 1:
+            found.append(_DIRECTORIES)
+            continue
         try:
             tokens = tokens_of(part)
         except Unclear:
             return None
         for token, before in zip(tokens, (None, *tokens), strict=False):
-            if token == before == STAR:  # some shells read `**` as any number of directories, git as any characters
-                found[-1] = PatternStep(repeats=True, slash=True)
+            if token == before == STAR:  # git reads `**` as any characters
+                found[-1] = _ANY_BELOW
                 continue
             literal = isinstance(token, str) and token[0] == "\\"
             found.append(
@@ -153,7 +159,7 @@ def _next(
     other = theirs[place] if place < len(theirs) else None
     if one is not None and one.repeats and (whole or not one.whole):
         yield at + 1, place, starts, True
-    if other is not None and other.repeats:
+    if other is not None and other.repeats and (starts or not other.whole):
         yield at, place + 1, starts, whole
     if one is None or other is None:
         return
