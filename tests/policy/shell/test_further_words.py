@@ -135,6 +135,15 @@ eslint * :: eslint --ignore-pattern '!.env' .
 tsc * :: tsc --noEmit -p tsc2.json
 tsc * :: tsc --noEmit --project=tsc2.json
 tsc * :: tsc -p evil
+tsc * :: tsc --noEmit -p x.json/
+tsc * :: tsc --noEmit -p x.json//
+tsc * :: tsc --noEmit -p ./x.json/./
+tsc * :: tsc --noEmit -p src/
+tsc * :: tsc --noEmit -p ./
+tsc * :: tsc --noEmit -p src/../tsconfig.json
+tsc * :: tsc --noEmit -p node_modules/linked/x.json
+pip install * :: pip install -r x.txt/
+cargo * :: cargo build --manifest-path sub/
 tsc * :: tsc -b evil.json
 tsc * :: tsc --outFile src/a.ts
 prettier * :: prettier --parser evil a.js
@@ -619,7 +628,7 @@ cmake * :: cmake -S . -B build|cmake --build build|cmake --build build -j 4|cmak
 ctest * :: ctest --output-on-failure|ctest -R name
 eslint * :: eslint src|eslint . --ext .ts,.tsx|eslint --fix src
 prettier * :: prettier --check .|prettier --write src/a.ts
-tsc * :: tsc --noEmit|tsc -p tsconfig.json|tsc -p packages/a/|tsc --project a/tsconfig.build.json
+tsc * :: tsc --noEmit|tsc -p tsconfig.json|tsc -p .|tsc -p packages/a/tsconfig.json|tsc -p ./tsconfig.json|tsc --project a/tsconfig.build.json
 tox * :: tox -e py312|tox -q
 black * :: black .|black --check src
 mvn * :: mvn test|mvn -q clean package -DskipTests|mvn -pl core test -Dtest=X

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from posixpath import normpath
+from posixpath import basename, normpath
 from typing import Any, NamedTuple, cast
 
 from signoff.policy.places import runs_later
@@ -24,6 +24,9 @@ _SETTING = re.compile(
 )
 """A variable that is usually a switch, with a value that names no program: `V=1`. Of others a build, or make itself
 (`MAKEFILES=1`, `PATH=1`), may take the value for a file."""
+_SPELT_OUT = re.compile(r"(?:\./)?(?:(?!\.\.?/)[^/]+/)*[^/]+")
+"""A relative path in its plainest form. Of a directory only the program knows which file it reads there, and some take
+`x.json/` for the file."""
 PATHS = {
     **dict.fromkeys(("below", "output", "settings"), re.compile(r"(?s).*")),
     "files": re.compile(r"(?s).*[./*].*|src|lib|apps?|docs?|tests?|specs?|__tests__|packages", re.ASCII),
@@ -68,7 +71,7 @@ def operand_trouble(kind: str, word: str) -> str:
         return "it may be a sub-command"
     if kind == "output" and runs_later(word):
         return "programs run or follow what is written there"
-    if kind == "settings" and not (word.endswith("/") or word == "." or runs_later(word)):
+    if kind == "settings" and word != "." and not (_SPELT_OUT.fullmatch(word) and runs_later(basename(word))):
         return "it may name a file with settings that anybody has written"
     if kind in KINDS:
         outside = any(map(_is_outside, files_in(kind, word)))
