@@ -46,7 +46,20 @@ NAMED = {
     "evil.list": ".env\n",
 }
 """Files that nobody is asked about, and what they say to the programs that take them for their own."""
-VALUES = [*NAMED, "@evil.args", "./evil.js", "evil", "evil.json/", "./evil.json/./", ".*", "\\.en", "../outside", "src/a.py", "json", "2"]
+VALUES = [
+    *NAMED,
+    "@evil.args",
+    "./evil.js",
+    "evil",
+    "evil.json/",
+    "./evil.json/./",
+    ".*",
+    "\\.en",
+    "../outside",
+    "src/a.py",
+    "json",
+    "2",
+]
 
 
 def lay_out(top: Path) -> Path:

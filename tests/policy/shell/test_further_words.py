@@ -246,6 +246,16 @@ sqlite3 * :: ls | sqlite3 x
 vim * :: vim -c '!id' x
 curl * :: curl -o /etc/x https://x.com
 wget * :: wget -P /etc https://x.com
+wget * :: wget https://x.com/Makefile
+wget * :: wget -q 'https://x.com/a/%2enpmrc?x=/y'
+wget * :: wget x.com/package.json#x
+wget * :: wget -r https://x.com
+wget * :: wget -i urls
+curl * :: curl -O https://x.com/Makefile
+curl * :: curl -sLO https://x.com/a
+curl * :: curl --remote-name https://x.com/a
+curl * :: curl -OJ https://x.com/a
+curl * :: curl --output-dir src -o a https://x.com/a
 xxd * :: xxd a /etc/x
 iconv * :: iconv -o ../x a
 unzip * :: unzip a -d /etc

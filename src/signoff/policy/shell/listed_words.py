@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from posixpath import basename, normpath
 from typing import Any, NamedTuple, cast
+from urllib.parse import unquote
 
 from signoff.policy.places import runs_later
 from signoff.policy.shell.table import Program, program
@@ -76,6 +77,10 @@ def operand_trouble(kind: str, word: str) -> str:
     if kind in KINDS:
         outside = any(map(_is_outside, files_in(kind, word)))
         return "it is outside the directory, or no path" if outside else ""
+    if kind == "saved":
+        if runs_later(_saved_as(word)):
+            return "programs run or follow what is written there"
+        kind = "address"
     if kind == "address" and _ADDRESS.fullmatch(word):
         return ""
     if kind == "setting" and _SETTING.fullmatch(word):
@@ -92,6 +97,11 @@ def files_in(kind: str, word: str) -> Sequence[str]:
     if kind == "form" and ("@" in word or "<" in word):
         return [part.strip("\"' ") for part in re.split("[@<,;=]", word)]
     return (word[1:],) if kind == "data" and word.startswith("@") else ()
+
+
+def _saved_as(address: str) -> str:
+    """Return the name of the file that is made of what an address leads to."""
+    return unquote(re.split("[?#]", address)[0]).rpartition("/")[2]
 
 
 def _is_outside(path: str) -> bool:

@@ -80,6 +80,13 @@ _TOP = re.compile(r":(?:/|\([^)]*top)")
 """Magic by which a pathspec begins at the top of the repository."""
 
 
+_UNTRACKED = re.compile(
+    r"""(?ix)(?:\A|\.\.|\^)(?:[^\s:]*refs/+)?stash(?=[@^~:]|\.\.|\Z)(?!(?:@\{[^{}]*\})?:.)
+    |\^(?:[3-9]|\d\d|[@-])(?!\d*:) |\A:/(?!\Z)"""
+)
+"""A revision that is a stash, a third parent as only a stash has it in most repositories, or a commit by its message."""
+
+
 class Concern(NamedTuple):
     """Why a command is not known to be read-only."""
 
@@ -394,7 +401,7 @@ class _Judge:
                 and not self.takes_anything
             ):
                 concern = self.concern("", f"unknown: {_AT_RUN_TIME}")
-            concern = concern or self._check(kind, word, deep)
+            concern = concern or self._check(kind, word, deep, closed)
             if concern is not None:
                 return concern
         return self._below_here(operands, kinds) if deep and PAIR not in known.recursive else None
@@ -442,8 +449,11 @@ class _Judge:
         fits = any(may_share(f"{name}={RUN}" if name[:2] == "--" else f"{name}{RUN}", glob) for name in options)
         return fits and (glob[0] != "*" or names_secret(glob) != "")
 
-    def _check(self, kind: OperandKind, word: Word, deep: bool = False) -> Concern | None:
-        """Return why a value or operand is not harmless or not what its kind says; None if it is."""
+    def _check(self, kind: OperandKind, word: Word, deep: bool = False, closed: bool = False) -> Concern | None:
+        """Return why a value or operand is not harmless or not what its kind says; None if it is.
+
+        `closed` says that it comes after `--`.
+        """
         if kind.name == "text":
             return None
         if word.unknown is not Unknown.NOT:
@@ -457,7 +467,7 @@ class _Judge:
         if kind.name == "web":
             return None if _WEB.fullmatch(word.text) else self.concern(word.text, "sends: is not a plain web address")
         if kind.name == "ref":
-            return self._ref(word, deep)
+            return self._ref(word, deep, closed)
         if kind.name in _FILTERS:
             return self._filter(kind.name, word)
         if kind.regex is not None:
@@ -502,8 +512,12 @@ class _Judge:
             self.filters.append(Filter(False, text.removeprefix("!"), directories=kind == "skip_directory"))
         return self.concern(text, f"discloses: selects files whose name {why}") if why and self.where.wary else None
 
-    def _ref(self, word: Word, deep: bool) -> Concern | None:
+    def _ref(self, word: Word, deep: bool, closed: bool) -> Concern | None:
         """Check a revision, a path, a pathspec, or `revision:path`."""
+        if not closed and self.where.wary and _UNTRACKED.search(word.text):
+            return self.concern(
+                word.text, "discloses: may show files that git did not track, of which a stash keeps copies"
+            )
         _, colon, tracked = word.text.rpartition(":")
         pathspec = _MAGIC.sub("", word.text)
         for path in (tracked, pathspec):
