@@ -9,6 +9,7 @@ from itertools import repeat
 
 from signoff.ignore_files import IgnoreFiles
 from signoff.policy.shell.file_patterns import Unclear, components, fits_name, tokens_of
+from signoff.regular_file import bytes_of
 
 MOST_ENTRIES = 100_000
 """Most file names that are examined for one call, or for one pattern that is expanded to run it."""
@@ -134,15 +135,13 @@ def _git_directory(dot: str) -> str:
     """Return the directory of a repository's own files. In a worktree, `.git` is a file that names it."""
     if os.path.isdir(dot):
         return dot
-    with open(dot, encoding="utf-8", errors="surrogateescape") as text:
-        named = text.read(4096).removeprefix("gitdir:").strip()
+    named = bytes_of(dot, 4096).decode("utf-8", "surrogateescape").removeprefix("gitdir:").strip()
     return os.path.join(os.path.dirname(dot), named)
 
 
 def _index(directory: str) -> Iterator[str]:
     """Yield the paths in the index of a repository (versions 2 and 3; `git help gitformat-index`)."""
-    with open(os.path.join(directory, "index"), "rb") as file:
-        data = file.read(MOST_INDEX + 1)
+    data = bytes_of(os.path.join(directory, "index"), MOST_INDEX + 1)
     version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
     if data[:4] != b"DIRC" or version not in (2, 3) or len(data) > MOST_INDEX or count > MOST_ENTRIES:
         raise Unclear("would have to be checked against an index of git that signoff does not read")

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from signoff.regular_file import bytes_of
+
 _OF_GIT = (".gitignore", os.path.join(".git", "info", "exclude"))
 _CERTAIN = (*_OF_GIT, ".ignore", ".rgignore")
 _NAMES = (*_CERTAIN, ".agignore", ".fdignore")
@@ -69,8 +71,11 @@ class IgnoreFiles:
         places = {os.path.abspath(path), os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))}
         return any(here.may_let_in(steps) for place in places for steps, here in self._above(place))
 
-    def leaves_out(self, path: str, start: str) -> bool:
-        """Return whether a search below `start` certainly does not read a file, unless it is told so."""
+    def leaves_out(self, path: str, start: str, *, to_git: bool = False) -> bool:
+        """Return whether a search below `start` certainly does not read a file, unless it is told so.
+
+        With `to_git`, it may be one by git, which reads only its own ignore files.
+        """
         path, start = os.path.abspath(path), os.path.abspath(start)
         if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
             return False  # which ignore files lie above it then depends on the program
@@ -80,7 +85,7 @@ class IgnoreFiles:
         inside = next((at + 1 for at, (_, here) in enumerate(levels) if here.is_top), 0)
         below = len(path.split(os.sep)) - len(start.rstrip(os.sep).split(os.sep))
         return any(
-            (at < inside or not line.of_git) and line.matches(steps, max(0, len(steps) - below))
+            (at < inside if line.of_git else not to_git) and line.matches(steps, max(0, len(steps) - below))
             for at, (steps, here) in enumerate(levels)
             for line in here.leaves_out
         )
@@ -102,12 +107,8 @@ class IgnoreFiles:
 def _directory(directory: str) -> _Directory:
     leaves_out, lets_in = list[_Line](), list[str]()
     for name in _NAMES:
-        try:
-            with open(os.path.join(directory, name), "rb") as file:
-                data = file.read(_LARGEST + 1)
-        except OSError:
-            continue
-        if len(data) > _LARGEST:
+        data = _bytes(os.path.join(directory, name))
+        if data is None or len(data) > _LARGEST:
             lets_in.append("*")
             continue
         shown = (line.strip() for line in data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines())
@@ -116,6 +117,16 @@ def _directory(directory: str) -> _Directory:
             plain = (line for line in _readable(data).split(b"\n") if _PLAIN.fullmatch(line))
             leaves_out += [_Line(one.decode(), name in _OF_GIT) for one in plain if one[:1] not in b"!#"]
     return _Directory(leaves_out, lets_in, os.path.lexists(os.path.join(directory, ".git")))
+
+
+def _bytes(file: str) -> bytes | None:
+    """Return what stands in an ignore file; None if it is none that every program reads: a link, a pipe, a device."""
+    try:
+        return bytes_of(file, _LARGEST + 1, follow=False)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return b""
+    except OSError:
+        return None
 
 
 def _readable(data: bytes) -> bytes:

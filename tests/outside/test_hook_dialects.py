@@ -277,6 +277,55 @@ def test_a_search_reads_what_no_ignore_file_leaves_out(tmp_path: Path, files: st
     assert below is not None and not below.doubt
 
 
+@pytest.mark.parametrize(
+    ("file", "given", "asks"),
+    [
+        (".gitignore", {"pattern": "def x"}, False),
+        (".gitignore", {"pattern": r"^import (os|sys)|\bx\.y\(.*\)$"}, False),
+        (".gitignore", {"pattern": "é[A-Za-z0-9_]+"}, False),
+        (".ignore", {"pattern": "def x"}, True),
+        (".geminiignore", {"pattern": "def x"}, True),
+        (".gitignore", {"pattern": "x", "no_ignore": True}, True),
+        (".gitignore", {"pattern": "x", "max_matches_per_file": 1}, True),
+        (".gitignore", {"pattern": "(?:x)"}, True),
+        (".gitignore", {"pattern": "(?=x)"}, True),
+        (".gitignore", {"pattern": "x{1,99999}"}, True),
+        (".gitignore", {"pattern": "[z-a]|x"}, True),
+        (".gitignore", {"pattern": "x||y"}, True),
+        (".gitignore", {"pattern": "-fx"}, True),
+        (".gitignore", {"pattern": "x\n"}, True),
+        (".gitignore", {"pattern": ["x"]}, True),
+    ],
+)
+def test_a_search_that_may_be_by_git_or_by_grep_reads_what_one_of_them_reads(
+    tmp_path: Path, file: str, given: dict[str, Any], asks: bool
+) -> None:
+    (tmp_path / ".git").mkdir()
+    for name, text in ((".env", "x"), (file, ".env\n")):
+        (tmp_path / name).write_text(text)
+    for tool in ("grep_search", "search_file_content"):
+        call = read("gemini", "BeforeTool", tool, given, cwd=str(tmp_path)).call
+        assert call is not None and bool(call.doubt) is asks
+
+
+@pytest.mark.parametrize("tool", ["Grep", "grep_search"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "device"])
+def test_an_ignore_file_that_is_no_file_holds_nobody_up_and_leaves_nothing_out(
+    tmp_path: Path, kind: str, tool: str
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".env").write_text("x")
+    (tmp_path / ".gitignore").write_text(".env\n")
+    if kind == "pipe":
+        os.mkfifo(tmp_path / ".ignore")
+    else:
+        (tmp_path / "x").write_text("!.env\n")
+        (tmp_path / ".ignore").symlink_to("x" if kind == "link" else "/dev/zero")
+    agent, event = ("gemini", "BeforeTool") if tool == "grep_search" else ("claude-code", "PreToolUse")
+    call = read(agent, event, tool, {"pattern": "x"}, cwd=str(tmp_path)).call
+    assert call is not None and call.doubt
+
+
 @pytest.mark.parametrize("line", ["conf/", "conf", "/conf", "c*", ".env", "/conf/.env", "*/.env"])
 def test_no_ignore_file_is_asked_about_the_directory_that_a_search_is_given(tmp_path: Path, line: str) -> None:
     (tmp_path / ".git").mkdir()

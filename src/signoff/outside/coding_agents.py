@@ -309,17 +309,30 @@ _PIECES = re.compile(r"[{},()|]")
 _MOST_STARTS = 64
 _BLANKS = re.compile(r"[\s\ufeff]+")
 """White space, in Python or in JavaScript."""
+_LONGEST_EXPRESSION = 1_000
+_CHARACTER = r"(?:[^\x00-\x1f\\\[\](){}*+?|^$.]|\\[]bBdDsSwW.()\[{}*+?|^$/-]|\.|\[\^?(?:a-z|A-Z|0-9|[\w.,/ ])+\])[*+?]?"
+_RUN = rf"\^?(?:{_CHARACTER})+\$?"
+_GROUP = rf"(?:{_CHARACTER}|\({_RUN}(?:\|{_RUN})*\)[*+?]?)"
+_EXPRESSION = re.compile(rf"(?!-)\^?{_GROUP}+\$?(?:\|\^?{_GROUP}+\$?)*", re.ASCII)
+"""A regular expression that JavaScript, git and grep read alike, and no option."""
+_LeftOut: TypeAlias = "Callable[[str, str], bool]"
+
+
+def _nothing_left_out(path: str, start: str) -> bool:
+    return False
 
 
 class Search(ToolReading):
     """A tool that finds files, by default in the working directory. `patterns` are its arguments that are patterns."""
 
-    def __init__(self, *patterns: str, prints: bool = True, names: bool = False) -> None:
+    def __init__(self, *patterns: str, prints: bool = True, names: bool = False, by_git: bool = False) -> None:
         self._patterns = patterns
         self._prints = prints
         """Whether it prints what is in the files, and not only their names."""
         self._names = names
         """Whether its patterns also name files, and there is no directory to start from."""
+        self._by_git = by_git
+        """Whether it may be `git grep`, and if that fails, a search that reads no ignore files."""
 
     def paths(self, args: Args, where: str) -> Args:
         """Return where it starts or the files it names, and where patterns lead out of there."""
@@ -350,9 +363,21 @@ class Search(ToolReading):
                 if self._names and (why := tree.reaches_secret(one)):
                     return f"the pattern {one[:80]} selects {why}"
                 selected.append(one)
-        if self._prints and (why := tree.prints_secret(_start(args, where), selected)):
+        if self._prints and (why := tree.prints_secret(_start(args, where), selected, self._left_out(args))):
             return f"it may print {why}"
         return ""
+
+    def _left_out(self, args: Args) -> _LeftOut:
+        """Return what tells whether ignore files certainly leave out a file, below where the search starts."""
+        from signoff.ignore_files import IgnoreFiles
+
+        if not self._by_git:
+            return IgnoreFiles().leaves_out
+        pattern = args.get("pattern")
+        plain = isinstance(pattern, str) and len(pattern) <= _LONGEST_EXPRESSION and _EXPRESSION.fullmatch(pattern)
+        if args.get("no_ignore") or args.get("max_matches_per_file") or not plain:
+            return _nothing_left_out
+        return partial(IgnoreFiles().leaves_out, to_git=True)
 
     def _given(self, args: Args) -> list[str]:
         values = [args.get(name) for name in self._patterns]
@@ -414,23 +439,21 @@ class _Tree:
             return f"what {unclear}"
         return ""
 
-    def prints_secret(self, start: str, selected: Sequence[str]) -> str:
+    def prints_secret(self, start: str, selected: Sequence[str], left_out: _LeftOut) -> str:
         """Return the secret file that a search below `start` reads; "" if there is none.
 
         It reads hidden files but for those that ignore files leave out, and these too if patterns have `selected` them.
         What git tracks is shared with everybody who has the project: a search that selects nothing may print it.
         """
-        from signoff.ignore_files import IgnoreFiles
         from signoff.policy.shell.file_patterns import Unclear
 
-        ignored = IgnoreFiles()
         try:
             for path, why, is_linked in self._secrets_below(start):
                 if is_linked and path:
                     continue  # it follows no symlink below where it starts
                 whole = os.path.join(start, path)
                 is_selected = any(_may_select(one, whole) for one in selected)
-                if is_selected or not (selected or ignored.leaves_out(whole, start) or self._is_tracked(whole, start)):
+                if is_selected or not (selected or left_out(whole, start) or self._is_tracked(whole, start)):
                     return f"{os.path.relpath(whole, self._where)[:80]}, which {why}"
         except Unclear as unclear:
             return f"what {unclear}"
@@ -664,8 +687,8 @@ GEMINI = CodingAgent(
     },
     readings={
         "glob": Search("pattern", prints=False),
-        "grep_search": Search("include_pattern", "include", "glob"),
-        "search_file_content": Search("include", "glob"),
+        "grep_search": Search("include_pattern", "include", "glob", by_git=True),
+        "search_file_content": Search("include", "glob", by_git=True),
         "list_directory": Search(),
         "read_many_files": Search("include", "paths", names=True),
     },

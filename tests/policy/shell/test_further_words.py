@@ -638,7 +638,8 @@ cmake * :: cmake -S . -B build|cmake --build build|cmake --build build -j 4|cmak
 ctest * :: ctest --output-on-failure|ctest -R name
 eslint * :: eslint src|eslint . --ext .ts,.tsx|eslint --fix src
 prettier * :: prettier --check .|prettier --write src/a.ts
-tsc * :: tsc --noEmit|tsc -p tsconfig.json|tsc -p .|tsc -p packages/a/tsconfig.json|tsc -p ./tsconfig.json|tsc --project a/tsconfig.build.json
+tsc * :: tsc --noEmit|tsc -p tsconfig.json|tsc -p .|tsc --project a/tsconfig.build.json
+tsc * :: tsc -p packages/a/tsconfig.json|tsc -p ./tsconfig.json
 tox * :: tox -e py312|tox -q
 black * :: black .|black --check src
 mvn * :: mvn test|mvn -q clean package -DskipTests|mvn -pl core test -Dtest=X

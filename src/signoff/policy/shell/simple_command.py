@@ -84,7 +84,7 @@ _UNTRACKED = re.compile(
     r"""(?ix)(?:\A|\.\.|\^)(?:[^\s:]*refs/+)?stash(?=[@^~:]|\.\.|\Z)(?!(?:@\{[^{}]*\})?:.)
     |\^(?:[3-9]|\d\d|[@-])(?!\d*:) |\A:/(?!\Z)"""
 )
-"""A revision that is a stash, a third parent as only a stash has it in most repositories, or a commit by its message."""
+"""A revision that is a stash, a third parent, as in most repositories only a stash has, or a commit by its message."""
 
 
 class Concern(NamedTuple):
