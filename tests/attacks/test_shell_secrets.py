@@ -42,6 +42,8 @@ rg --iglob .ENV ''
 rg -g '{.env,x}' ''
 rg -g '.e\nv' ''
 rg --type-add 'x:.env' -tx ''
+rg --hidden --type-add 'x:*.zzz' S
+rg S --type-add 'x:*.zzz' -.
 ag -G '\.env' x
 ag --hidden --file-search-regex env x
 ack --type-set x:is:.env -t x .
@@ -95,7 +97,6 @@ grep -r x --exclude='*.min.js' src
 rg -g '*.py' x
 rg -g '!.env' x
 rg -g '!*.lock' -tpy x
-rg --type-add 'web:*.{html,css}' -tweb x
 ag -G '\.py$' x
 ag --file-search-regex test x
 lsof -i

@@ -2,7 +2,7 @@
 
 Scripts of package.json, environments of tox, sessions of nox and targets of make count if their name says that they
 test or check something and nothing in it, or in the script itself, says that they change something. Then the commands
-that they run count too. An environment of tox also counts if it runs nothing but known checks.
+that they run count too. Words behind `--` do not: what an environment or a session does with them, only it knows. An environment of tox also counts if it runs nothing but known checks.
 """
 
 from __future__ import annotations
@@ -177,10 +177,10 @@ def _environments(directory: Path) -> Iterator[str]:
     if not (directory / "tox.ini").is_file() and not environments:
         return
     known = _known(directory)
-    yield from ("tox", "tox run", "tox -- *")
+    yield from ("tox", "tox run")
     for name in _first(("py", *(one.name for one in environments if _is_check(one, known)))):  # tox itself knows `py`
-        runs = (f"tox -e {name}", f"tox run -e {name}", f"tox r -e {name}")
-        yield from (*runs, f"tox -e {name} -- *", f"python -m tox -e {name}", f"python3 -m tox -e {name}")
+        yield from (f"tox -e {name}", f"tox run -e {name}", f"tox r -e {name}")
+        yield from (f"python -m tox -e {name}", f"python3 -m tox -e {name}")
 
 
 def _is_check(environment: Named, known: KnownChecks) -> bool:
@@ -231,7 +231,7 @@ def _sessions(directory: Path) -> Iterator[str]:
         names = [name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) for name in _session(node)]
     for name in _first(filter(only_checks, names)):
         for option in ("-s", "--session", "--sessions", "-e"):
-            yield from (f"nox {option} {name}", f"nox {option} {name} -- *")
+            yield f"nox {option} {name}"
 
 
 def _session(function: ast.FunctionDef) -> Iterator[str]:

@@ -43,10 +43,6 @@ ping -c 2 x.org
 ping6 -c 1 x.org
 traceroute -n x.org
 nc -z -v x.org 443
-npm view react version
-npm outdated
-pnpm view react
-npm view @types/node@^20 version
 curl http://127.0.0.1:3000/a
 curl https://1.2.3.4/x
 curl http://x.org/169.254.169.254
@@ -124,6 +120,10 @@ brew info ./evil.rb
 brew info /tmp/evil.rb
 brew info evil/tap/x
 pnpm outdated
+npm view react version
+npm ping
+npm outdated
+pnpm view react
 cargo search x
 cargo info x
 npm view ./evil

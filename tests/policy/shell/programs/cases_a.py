@@ -14,7 +14,7 @@ csvstat a.csv ;; csvstat --mean -c x a.csv ;; csvsort -c 1 -r a.csv ;;
 csvjoin -c id a.csv b.csv ;; csvstack a.csv b.csv ;;
 csvformat -D '|' a.csv ;; csvjson -i 4 -k x a.csv ;; in2csv a.xlsx ;; in2csv -s schema.csv a.txt ;; brctl show ;;
 brew list ;;
-brew list --versions node ;; openssl x509 -in a.crt -noout -subject ;; black --version ;; rustup --version ;;
+brew list --versions node ;; openssl x509 -in a.crt -noout -subject ;; black --version ;;
 
 cat a.txt ;; cat -n a b - ;; cat -- -x ;; cat *.txt ;; tac -s x a ;; tac -rb a ;; nl -ba a ;; nl -s '. ' -w1 ;;
 rev a b ;; head -5 a ;; head -n -3 a b ;; head -c 10k *.txt ;; tail -n +2 a ;; tail -20 a ;; tail -c5 a ;;
