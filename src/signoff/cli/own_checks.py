@@ -2,7 +2,8 @@
 
 Scripts of package.json, environments of tox, sessions of nox and targets of make count if their name says that they
 test or check something and nothing in it, or in the script itself, says that they change something. Then the commands
-that they run count too. Words behind `--` do not: what an environment or a session does with them, only it knows. An environment of tox also counts if it runs nothing but known checks.
+that they run count too. Words behind `--` do not: what an environment or a session does with them, only it knows. An
+environment of tox also counts if it runs nothing but known checks.
 """
 
 from __future__ import annotations
