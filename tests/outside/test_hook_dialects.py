@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,14 @@ import pytest
 import yaml
 
 from signoff.cli.coding_policy import coding_policy
+from signoff.core.call import Call
 from signoff.core.verdict import Effect
 from signoff.outside.coding_agents import AGENTS, CodingAgent, HookEvent, HookMoment, Patch
 from signoff.outside.outside_gate import CallPermission
+from signoff.outside.transcripts import READERS
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
+from signoff.policy.sensitive_files import sensitive_place
 
 PATCH = """*** Begin Patch
 *** Add File: docs/new.md
@@ -135,6 +139,19 @@ def test_the_bookkeeping_of_an_agent_waits_for_nobody(agent: str) -> None:
         assert call is not None
         assert policy.judge(call.read(policy)).effect is Effect.ALLOW, tool
     assert not {"Bash", "Write", "run_shell_command", "write_file", *host.labels} & set(host.bookkeeping)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_no_agent_may_change_the_hooks_of_any(agent: str) -> None:
+    """A row that is new in the table is known to whatever else has to know it."""
+    policy = load_policy(coding_policy(Path(), agent))
+    for host in AGENTS.values():
+        for file in (host.user_file, host.project_file):
+            write = Call(tool="Write", args={"file_path": file}, labels=frozenset({"fs.write"}))
+            assert policy.judge(write).effect is Effect.DENY, file
+            assert policy.judge(replace(write, args={"file_path": f"sub/{file}"})).effect is Effect.DENY, file
+            assert sensitive_place(file), "the policy of another agent, or of none, asks at least"
+    assert set(READERS) == set(AGENTS)
 
 
 def load_policy(text: str) -> Layers:

@@ -27,7 +27,7 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 def background(agent: str, event: Event) -> Background:
     """Return what led to the call that an event of an agent is about, as its transcript tells it."""
-    reads = _READS.get(agent)
+    reads = READERS.get(agent)
     return reads(event) if reads is not None else NO_BACKGROUND
 
 
@@ -187,7 +187,7 @@ def _gemini_text(content: object) -> str:
     )
 
 
-_READS: Mapping[str, Callable[[Event], Background]] = {"claude-code": claude_code, "codex": codex, "gemini": gemini}
+READERS: Mapping[str, Callable[[Event], Background]] = {"claude-code": claude_code, "codex": codex, "gemini": gemini}
 """By the names of `signoff.outside.coding_agents`."""
 
 
