@@ -8,6 +8,7 @@ test is left for the end. Without that memory it begins with the directories tha
 
 from __future__ import annotations
 
+import json
 import resource
 from collections import defaultdict
 from collections.abc import Generator, Mapping
@@ -59,6 +60,34 @@ class Measuring:
         report.cpu = now - self._before
         self._before = now
         return report
+
+
+PASSED = "signoff: passed"
+
+
+class Brief:
+    """Between test workers and the process that a person looks at: what passed is told in one short text.
+
+    Three reports a test, each with all keywords of the test, are most of what that process has to do.
+    """
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_to_serializable(self, config: pytest.Config, report: Any) -> dict[str, Any] | None:
+        is_plain = isinstance(report, pytest.TestReport) and report.passed and not hasattr(report, "wasxfail")
+        if not is_plain or report.user_properties or {*"PA"} & {*config.getoption("reportchars")}:
+            return None  # as pytest does it
+        told = [report.nodeid, report.location, report.when, report.duration, report.start, report.stop]
+        return {"$report_type": PASSED, "told": json.dumps([*told, getattr(report, "cpu", 0.0)])}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_from_serializable(self, data: dict[str, Any]) -> pytest.TestReport | None:
+        if data.get("$report_type") != PASSED:
+            return None
+        nodeid, location, when, duration, start, stop, cpu = json.loads(data["told"])
+        where = tuple(location)
+        return pytest.TestReport(
+            nodeid, where, {}, "passed", None, when, duration=duration, start=start, stop=stop, cpu=cpu
+        )
 
 
 class Summary:
@@ -128,6 +157,7 @@ def _file(item: pytest.Item) -> str:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Measuring())
+    config.pluginmanager.register(Brief())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Summary(config))
 

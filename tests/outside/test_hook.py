@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 from tests import start
-from tests.server.serving import until
+from tests.cli.program import called
+from tests.server.serving import DESK, until
 
 from signoff.core.strict_json import MOST_BYTES, MOST_PARTS
 from signoff.errors import WrongUse
@@ -84,7 +85,11 @@ class Agent:
         return json.loads(out)["hookSpecificOutput"]
 
     def signoff(self, *words: str) -> str:
-        done = start.run([*start.SIGNOFF, *words], cwd=self.directory, env=self.env, capture_output=True, text=True)
+        if words[0] in DESK:
+            done = called(words, self.directory, self.env)
+        else:
+            command = [*start.SIGNOFF, *words]
+            done = start.run(command, cwd=self.directory, env=self.env, capture_output=True, text=True)
         assert done.returncode == 0, (words, done.stdout, done.stderr)
         return done.stdout
 

@@ -106,12 +106,12 @@ def test_calls_of_an_agents_own_tools_are_listed_by_what_they_do(
 def test_a_tool_of_an_mcp_server_is_none_of_the_agents_own_whatever_it_is_called(agent: str) -> None:
     host = AGENTS[agent]
     before = next(name for name, moment in host.moments.items() if moment is HookMoment.BEFORE)
+    policy = load_policy(coding_policy(Path(), agent))
     for tool in (*host.labels, *host.bookkeeping, "Task", "mcp_srv_deploy"):
         found = read(agent, before, tool, {"command": "ls"}, mcp_context={"server_name": "srv", "tool_name": tool})
         assert found.call is not None
         assert found.call.labels == frozenset() and found.call.toolset == "srv"
         assert found.call.tool not in {*host.labels, *host.bookkeeping, "Task"}, tool
-        policy = load_policy(coding_policy(Path(), agent))
         assert policy.judge(found.call.read(policy)).effect is Effect.ASK, tool
     for context in ({}, {"server_name": 3}, "srv", []):
         with pytest.raises(ValueError, match="the event should have"):

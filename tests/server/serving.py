@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import start
+from tests.cli.program import called
 
 PATIENCE = 90
 """Seconds until a test that waits for something gives up."""
@@ -102,6 +103,9 @@ def until(holds: Callable[[], Any], what: str, patience: float = PATIENCE) -> An
     return found
 
 
+DESK = frozenset({"approve", "deny", "inbox", "runs", "tokens"})
+
+
 @dataclass
 class Shop:
     """A project in a directory, and commands typed there."""
@@ -133,8 +137,12 @@ class Shop:
         return {**os.environ, **plain, "SIGNOFF_STORE": self.store, **self.environment}
 
     def signoff(self, *words: str, code: int | None = 0) -> str:
-        """What a command prints."""
-        done = start.run([*start.SIGNOFF, *words], cwd=self.directory, capture_output=True, text=True, env=self.plain)
+        """What a command prints. One that looks or answers, and succeeds, has no need of a process of its own."""
+        if code == 0 and words[0] in DESK:
+            done = called(words, self.directory, self.plain)
+        else:
+            command = [*start.SIGNOFF, *words]
+            done = start.run(command, cwd=self.directory, capture_output=True, text=True, env=self.plain)
         assert code is None or done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
         return done.stdout if code == 0 else done.stdout + done.stderr
 
