@@ -27,17 +27,33 @@ _PLAIN = re.compile(r"(?!\.\.?(?:/|\Z))[^/\0]+(?:/(?!\.\.?(?:/|\Z))[^/\0]+)*")
 def looked_up(call: Call, policy: Policy | Layers, root: str) -> Call:
     """Return the call with what policy wants to know of the disk: where its paths lead, from `call.start` or `root`.
 
-    Of the files that its patterns stand for, those that matter to a rule are added. This can only make the verdict
-    stricter.
+    Of the files that its patterns stand for, those that matter to a rule are added, and which of its paths settings of
+    the project name. This can only make the verdict stricter.
     """
     if not policy.wants_paths:
         return call
     start = call.start or root
-    found = followed(start, policy.paths_of(call))
+    texts = policy.paths_of(call)
+    found = followed(start, texts)
     patterns = policy.patterns_of(call)
     if patterns:
         found |= _found(patterns, start, policy.watch(call))
-    return call.changed(resolved=found) if found else call
+    named = (
+        named_forms(policy.root or start, start, texts) if texts and policy.minds_settings(call) else frozenset[str]()
+    )
+    return call.changed(resolved=found, named=named) if found or named else call
+
+
+def named_forms(root: str, start: str, texts: Iterable[str]) -> frozenset[str]:
+    """Return the texts that are paths of files which settings of the project name, as absolute paths: as written, and
+    with links resolved. `start` is the directory that they start from.
+    """
+    from signoff.named_settings import named_by_settings  # few calls need it
+
+    written = {text: normal(os.path.join(start, text)) for text in texts if "\0" not in text and not is_too_long(text)}
+    leads = {path: os.path.realpath(os.path.join(start, text)) for text, path in written.items()}
+    named = named_by_settings(os.path.realpath(root), {*leads.values()})
+    return frozenset(form for path, real in leads.items() if real in named for form in (path, real))
 
 
 def _found(patterns: Iterable[FileSet], start: str, watch: FileWatch | None) -> dict[str, str]:

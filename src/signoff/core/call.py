@@ -60,6 +60,8 @@ class Call:
 
     Also for files that patterns in a command stand for, if a rule may be about them.
     """
+    named: frozenset[str] = field(default=frozenset(), compare=False)
+    """Real paths among the arguments that settings of the project name, so that tools read settings from there, too."""
     prefix: str = field(default="", compare=False)
     """For a command line: what may be remembered of it, with `*` for names that may vary, as in `pytest -x *`."""
     sensitive: tuple[str, ...] = field(default=(), compare=False)

@@ -7,8 +7,8 @@ from importlib import import_module
 
 from signoff.core.call import Call, is_free
 from signoff.core.terms import COMMAND
-from signoff.links import followed
-from signoff.policy.places import is_too_long
+from signoff.links import followed, named_forms
+from signoff.policy.places import is_too_long, normal
 
 
 def read_for_memory(call: Call, root: str) -> Call:
@@ -29,7 +29,9 @@ def with_likeness(call: Call, root: str) -> Call:
     from signoff.policy.shell.prefixes import prefix_of  # imported only when somebody is asked
 
     base = call.start or root
-    if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, base)):
+    texts = [value for name, value in call.args.items() if isinstance(value, str) and not is_free(name, value)]
+    named = named_forms(root, base, texts) if base else frozenset[str]()
+    if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, base, named)):
         call = call.changed(sensitive=sensitive)
     line, start = call.args.get(COMMAND), call.start
     if not start or not isinstance(line, str) or (prefix := prefix_of(line)) is None:
@@ -53,10 +55,12 @@ def directory_name(root: str, directory: str) -> str:
     return "." if directory == root else directory.removeprefix(f"{root.rstrip('/')}/")
 
 
-def _is_sensitive(name: str, value: object, root: str) -> bool:
+def _is_sensitive(name: str, value: object, root: str, named: frozenset[str]) -> bool:
     """Return whether no directory may cover an argument: as a path it is sensitive, or it is longer than any path."""
     from signoff.policy.sensitive_files import sensitive_place
 
     if not isinstance(value, str) or is_free(name, value):
         return False
-    return is_too_long(value) or bool(sensitive_place(value, root))
+    if is_too_long(value) or sensitive_place(value, root):
+        return True
+    return bool(named) and normal(os.path.join(root, value)) in named

@@ -167,6 +167,17 @@ class Policy:
             found += [pattern for shell in _commands(call) for pattern in shell.patterns]
         return tuple(dict.fromkeys(found))
 
+    def minds_settings(self, call: Call) -> bool:
+        """Whether a rule that may be about the call looks at whether settings of the project name a file."""
+        shelf, labels = self._index.shelf(call.tool), call.labels | call.claimed
+        alternatives = (one for candidate in (*shelf.denies, *shelf.others) for one in candidate.alternatives)
+        return any(
+            getattr(condition, "minds_settings", False)
+            for one in alternatives
+            if one.may_carry(labels)
+            for condition in one.conditions
+        )
+
     def watch(self, call: Call) -> FileWatch | None:
         """Return what tells whether a rule that asks or denies is about a file that a command in the call touches.
 

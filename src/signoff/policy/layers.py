@@ -78,6 +78,10 @@ class Layers:
         """Return the patterns of files that commands in the call read or write, as far as any layer looks at them."""
         return tuple(dict.fromkeys(one for policy in self.policies for one in policy.patterns_of(call)))
 
+    def minds_settings(self, call: Call) -> bool:
+        """Whether a rule of any layer that may be about the call looks at whether settings name a file."""
+        return any(policy.minds_settings(call) for policy in self.policies)
+
     def watch(self, call: Call) -> FileWatch | None:
         """Like `Policy.watch`, for the rules of all layers."""
         found = [one for policy in self.policies if (one := policy.watch(call)) is not None]

@@ -14,6 +14,7 @@ from signoff.policy.secret import may_match_secret, secret_place
 from signoff.policy.sensitive_files import sensitive_place
 from signoff.policy.touched_doubt import touched_doubt
 
+_NAMED = "is named by settings of the project, so tools read settings or code from it"
 KINDS = ("secret", "hidden", "code", "sensitive")
 
 
@@ -27,7 +28,8 @@ class PlaceCondition:
 
     kind: str = ""
     """`secret` (keys, passwords, tokens are stored there), `hidden` (a name starts with a dot), `code` (what is written
-    there is run later), `sensitive` (either, or of a kind that often is: see `sensitive_files`)."""
+    there is run later), `sensitive` (either, or of a kind that often is: see `sensitive_files`). Where the disk is
+    seen, what settings of the project name is of the last two kinds."""
     wanted: bool = True
     outside: tuple[str, ...] = ()
     every: bool = False
@@ -94,9 +96,15 @@ class PlaceCondition:
         if self.kind == "hidden":
             start = len(facts.root or "") if facts.root and form.startswith(f"{facts.root}/") else 0
             return "/." in form[start:]
-        if self.kind == "sensitive":
-            return sensitive_place(form, facts.root or "")
-        return secret_place(form) if self.kind == "secret" else runs_later(form)
+        if self.kind == "secret":
+            return secret_place(form)
+        known = sensitive_place(form, facts.root or "") if self.kind == "sensitive" else runs_later(form)
+        return known or (_NAMED if form in facts.call.named else "")
+
+    @property
+    def minds_settings(self) -> bool:
+        """Whether it is about what settings of the project name."""
+        return self.kind in ("code", "sensitive")
 
     def _why(self, path: PathText, facts: Facts) -> str:
         if self.outside or self.kind == "hidden" or not self.wanted:

@@ -170,7 +170,8 @@ zstd -l -d a.zst ;; zstd -c --rm a ;; zstd -cDo x b a ;; zstd -c -T4o b a ;; unz
 lz4 a b ;; lz4 -c a b ;; unlz4 a.lz4 ;; lz4cat a.lz4 b ;; 7z x a.7z ;; 7z a b a ;; 7z l a.7z @list ;; 7za x a.7z ;;
 7zr x a.7z ;; 7zz x a.7z ;; unrar x a.rar ;; unrar e a.rar ;; ar x a.a ;; ar r a.a b.o ;; ar t @a ;;
 ar t --plugin x a.a ;; ar -p a.a b.o ;; dpkg -i a.deb ;; dpkg -r a ;; dpkg -l --pre-invoke=x ;; dpkg -x a.deb b ;;
-dpkg-query --root=x -l ;; dpkg-deb -x a.deb b ;; dpkg-deb a.deb ;; rpm -i a.rpm ;; rpm -e a ;; rpm -qf '%(id)x' ;; rpm -qf '%{lua:x}' ;; rpm -q --qf '%(id)' bash ;; rpm -q %x ;; rpm --eval '%(x)' ;;
+dpkg-query --root=x -l ;; dpkg-deb -x a.deb b ;; dpkg-deb a.deb ;; rpm -i a.rpm ;; rpm -e a ;; rpm --eval '%(x)' ;;
+rpm -qf '%(id)x' ;; rpm -qf '%{lua:x}' ;; rpm -q --qf '%(id)' bash ;; rpm -q %x ;;
 rpm -qp http://x/a.rpm ;; rpm -q --pipe x bash ;; apt-cache gencaches ;; apt-cache -o x=y show bash ;; apt install x ;;
 apt update ;; apt list -o x=y ;; apt changelog x ;; md5sum --x a ;; md5sum .env ;; sha1sum --x a ;; sha224sum --x a ;;
 sha256sum --x a ;; sha384sum --x a ;; sha512sum --x a ;; sha3sum --x a ;; b2sum --x a ;; b3sum --keyed a ;;
