@@ -15,6 +15,8 @@ MOST_ENTRIES = 100_000
 """Most file names that are examined for one call, or for one pattern that is expanded to run it."""
 MOST_LINKS = 20_000
 """Most entries of a tree that are examined for secrets and links to them; the rest is not checked."""
+_LINK = 4
+"""How many names more a symlink counts as: to follow it takes that much longer."""
 MOST_INDEX = 64 * 1024 * 1024
 """The largest index of git that is read, in bytes."""
 PUBLISHED = frozenset({".git", "node_modules", "site-packages"})
@@ -97,6 +99,7 @@ def files_below(
                         waiting.extend([(path, leads)] if published or entry.name not in PUBLISHED else [])
                         continue
                     is_link = entry.is_symlink()
+                    counted.take(_LINK if is_link else 0)
                     leads = (
                         os.path.realpath(entry.path) if is_link else os.path.join(linked, entry.name) if linked else ""
                     )

@@ -132,9 +132,9 @@ def _is_home(root: str, path: str) -> bool:
 def followed(root: str, texts: Iterable[str]) -> dict[str, str]:
     """Return the real path of each text that may be a path, with symlinks and `..` resolved.
 
-    Left out are plain relative paths without a symlink, and texts that cannot be resolved or that no system takes as a
-    path. `root` is the directory that relative paths start from, itself a real path; `~/` stands for the user's home
-    directory.
+    Left out are plain relative paths without a symlink to places that hold no secrets, and texts that cannot be
+    resolved or that no system takes as a path. `root` is the directory that relative paths start from, itself a real
+    path; `~/` stands for the user's home directory.
     """
     return {text: where for text in texts if (where := _leads_to(root, text)) is not None}
 
@@ -146,7 +146,8 @@ def _leads_to(root: str, text: str) -> str | None:
         if _is_home(root, text):
             return os.path.realpath(os.path.expanduser(text))
         if _PLAIN.fullmatch(text) and not _has_link(root, text):
-            return None  # the usual case: one `lstat` for each step
+            plain = os.path.join(root, text)  # the usual case: one `lstat` for each step
+            return plain if secret_place(plain) or holds_secrets(plain) else None
         return os.path.realpath(os.path.join(root, text))
     except (OSError, ValueError):
         return None

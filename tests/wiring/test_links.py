@@ -74,6 +74,38 @@ def test_a_pattern_for_any_depth_finds_a_link_at_any(project: Path, command: str
     (deep / "note").unlink()
 
 
+@table(
+    ("where", "command", "effect"),
+    [
+        (".secrets", "cat prod", Effect.ASK),
+        (".secrets", "cat < prod", Effect.ASK),
+        (".secrets", "cat p?od", Effect.ASK),
+        (".secrets", "grep -r x deep", Effect.ASK),
+        (".secrets", "cd deep && cat prod", Effect.ASK),
+        ("src/../.secrets", "head prod", Effect.ASK),
+        ("sub/.aws", "wc -l prod", Effect.ASK),
+        ("", "cat < notes", Effect.ASK),
+        ("src", "cat < ../notes", Effect.ASK),
+        (".secrets", "ls prod", Effect.ALLOW),
+        ("src", "cat a.py", Effect.ALLOW),
+        ("src", "cat < a.py", Effect.ALLOW),
+    ],
+)
+def test_a_plain_name_is_seen_from_where_the_call_starts(
+    project: Path, where: str, command: str, effect: Effect
+) -> None:
+    for directory in (".secrets/deep", "sub/.aws"):
+        (project / directory).mkdir(parents=True, exist_ok=True)
+    for file in (".secrets/prod", ".secrets/deep/prod", "sub/.aws/prod"):
+        (project / file).write_text("x")
+    policy = Layers((Policy.from_rules([READS], root=str(project)),))
+    call = OutsideCall(
+        agents=("gemini",), session="s", call_id="c", tool="Bash", args={"command": command},
+        directory=os.path.realpath(project / where), labels=frozenset({"proc.exec"}),
+    )  # fmt: skip
+    assert policy.judge(call.read(policy)).effect is effect
+
+
 def test_each_file_that_a_pattern_is_expanded_to_is_one_that_it_stands_for(project: Path) -> None:
     """Two readers of one language: what one finds on the disk, the other must know to be meant."""
     (project / "src" / "in" / "src").mkdir(parents=True, exist_ok=True)

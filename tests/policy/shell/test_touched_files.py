@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from signoff.links import looked_up
 from signoff.policy.engine import Policy
 from signoff.policy.glob import Glob
 from signoff.policy.match_result import Truth
+from signoff.policy.shell import common_files
 from signoff.policy.shell.command_facts import read_shell
 from signoff.policy.shell.common_files import BELOW, KnownFiles, may_share
 
@@ -227,15 +229,34 @@ def test_a_file_that_both_patterns_match_is_never_ruled_out(
         assert may_share(rule, shell)
 
 
-def test_beyond_a_number_of_comparisons_a_pattern_stands_for_any_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signoff.policy.shell.common_files.MOST_COMPARED", 25)
+def test_beyond_a_number_of_steps_a_pattern_stands_for_any_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common_files, "MOST_COMPARED", 150)
     files = KnownFiles({f"l{number}": "/elsewhere" for number in range(10)})
     for _ in range(9):
         assert files.standing_for("*3") == ("l3",), "what was compared once is known"
     assert files.standing_for("k*") == (), "the first letter tells"
-    assert files.standing_for("*4") == ("l4",)
-    assert files.standing_for("*2") == ("l2", "l5", "l6", "l7", "l8", "l9")
+    for _ in range(5):
+        files.standing_for("*" * 20 + "5")
+        files.standing_for("*" * 25 + "6")
     assert len(files.standing_for("l*6")) == 10
+
+
+def test_the_steps_of_all_comparisons_for_a_call_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One pattern among links with long names took minutes: files were counted, not what each takes."""
+    steps = 0
+    real = common_files._next
+
+    def counting(*given: Any, **more: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return real(*given, **more)
+
+    monkeypatch.setattr(common_files, "_next", counting)
+    monkeypatch.setattr(common_files, "MOST_COMPARED", 2_000)
+    files = KnownFiles({"a" * 100 + str(number): "/elsewhere" for number in range(300)})
+    for last in range(10):
+        assert files.standing_for("*a" * 50 + f"*{last}")
+    assert steps <= 2_100
 
 
 # --- bash itself ---

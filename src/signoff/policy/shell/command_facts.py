@@ -125,15 +125,23 @@ class ShellFacts:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that its read-only commands read."""
-        return tuple(
-            dict.fromkeys(path for one in self.judged if isinstance(one, ReadOnlyCommand) for path in one.paths)
-        )
+        """The files that its read-only commands read, and those that any of them gets as its input."""
+        read = (path for one in self.judged if isinstance(one, ReadOnlyCommand) for path in one.paths)
+        return tuple(dict.fromkeys((*read, *(path for path, is_pattern in self._inputs() if not is_pattern))))
+
+    def _inputs(self) -> Iterator[tuple[str, bool]]:
+        """Yield the files that its redirects read, and whether each is a pattern."""
+        for simple, directories in zip(
+            self.line.commands if self.line is not None else (), self.directories, strict=True
+        ):
+            sources = [one.source for one in simple.redirects if one.source is not None]
+            for source, directory in ((one, place) for one in sources for place in directories if place is not None):
+                yield from ((path, bool(source.glob)) for path in seen_from(directory, source.glob or source.text))
 
     @property
     def patterns(self) -> tuple[FileSet, ...]:
         """The patterns of files that its commands read, and of those that others are given if they take any files."""
-        found: dict[FileSet, None] = {}
+        found = dict.fromkeys(FileSet(path) for path, is_pattern in self._inputs() if is_pattern)
         for one in self.judged:
             if isinstance(one, ReadOnlyCommand):
                 found |= dict.fromkeys(map(FileSet, one.patterns))

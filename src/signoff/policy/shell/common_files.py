@@ -20,8 +20,8 @@ from signoff.policy.shell.filters import Filter
 MOST_STEPS = 200_000
 """The most pairs of positions that are compared; above it, the answer is yes."""
 
-MOST_COMPARED = 20_000
-"""The most known files that are compared with the patterns of one call; above it, a pattern stands for any of them."""
+MOST_COMPARED = 200_000
+"""The most steps of comparing known files with the patterns of one call; above it, a pattern stands for any file."""
 
 BELOW = "//"
 """Ends a pattern for everything below a directory, as a recursive command reads it."""
@@ -128,24 +128,24 @@ def may_share(rule: str, shell: str) -> bool:
     If they are about paths, both are absolute, or begin with `**`, and have no `.` and `..`: see `normal_pattern`.
     """
     theirs = _of_shell(shell)
-    return theirs is None or _meet(_of_rule(rule), theirs)
+    return theirs is None or _meet(_of_rule(rule), theirs)[0]
 
 
-def _meet(ours: Sequence[PatternStep], theirs: Sequence[PatternStep]) -> bool:
-    """Whether a path could take both through. If that takes too many steps to find out, it could."""
-    if len(theirs) * len(ours) > MOST_STEPS:
-        return True
+def _meet(ours: Sequence[PatternStep], theirs: Sequence[PatternStep], most: int = MOST_STEPS) -> tuple[bool, int]:
+    """Return whether a path could take both through, and how many steps it took to find out. After more than `most`
+    the answer is yes.
+    """
     todo = [(0, 0, True, True)]
     seen = set(todo)
     while todo:
         at, place, starts, whole = todo.pop()
-        if at == len(ours) and place == len(theirs):
-            return True
+        if (at == len(ours) and place == len(theirs)) or len(seen) > most:
+            return True, len(seen)
         for state in _next(ours, at, theirs, place, starts=starts, whole=whole):
             if state not in seen:
                 seen.add(state)
                 todo.append(state)
-    return False
+    return False, len(seen)
 
 
 State = tuple[int, int, bool, bool]
@@ -219,8 +219,11 @@ class KnownFiles:
             if file == pattern or theirs is None or (file.startswith(start) and anything):
                 yield file
             elif file.startswith(start):
-                self._left -= 1
-                if self._left < 0 or _meet([PatternStep(char) for char in file], theirs):
+                fits, steps = (
+                    _meet([PatternStep(char) for char in file], theirs, self._left) if self._left > 0 else (True, 0)
+                )
+                self._left -= steps + len(file)
+                if fits:
                     yield file
 
 
