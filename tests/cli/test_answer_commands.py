@@ -163,6 +163,8 @@ def test_what_resumes_the_run_by_itself_is_named_instead(desk: Desk, what: str) 
         said = desk.run("approve", one).out
         assert (f"{text} resumes its run." in said) is here
         assert ("Its run can be resumed" in said) is not here
+        step = text.replace("The", "the") + " resumes it"
+        assert all((step in desk.run("runs", *more).out) is here for more in ((), ("show", run)))
 
 
 # --- other arguments ---

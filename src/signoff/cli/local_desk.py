@@ -27,7 +27,7 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe_text import spelled_out
 from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
 from signoff.reports.grant_report import grant_data, grant_report, grants_report
-from signoff.reports.request_sheet import comment_data, request_sheet, sheet_of
+from signoff.reports.request_sheet import TOLD, comment_data, request_sheet, sheet_of
 from signoff.reports.run_report import RunsView, run_data, run_report, runs_report
 from signoff.wiring import chosen_store, whoami
 from signoff.wiring.project import requester_of
@@ -144,24 +144,30 @@ class LocalDesk:
     # --- runs ---
 
     async def runs(self, view: RunsView) -> dict[str, Any]:
-        return await runs_report(self.broker, view)
+        found = await runs_report(self.broker, view)
+        return {**found, "runs": [await self._with_resumer(one) for one in found["runs"]]}
 
     async def run(self, prefix: str) -> dict[str, Any]:
-        return await run_report(self.broker, prefix)
+        return await self._with_resumer(await run_report(self.broker, prefix))
+
+    async def _with_resumer(self, run: dict[str, Any]) -> dict[str, Any]:
+        """Add which program resumes a run by itself, if that is what it waits for."""
+        from signoff.wiring.resumers import who_resumes
+
+        told, resumer = run[TOLD], ""
+        if is_ready(run):
+            with suppress(OSError):  # a recorded path that cannot be looked at: nobody resumes the run there either
+                saved = await self.broker.runs.get(run["id"])
+                resumer = await who_resumes(self.broker.ledger, saved, self.settings)
+        return {**run, TOLD: {**told, "resumer": resumer}}
 
     async def going_on(self, run_id: str) -> str:
-        from signoff.cli.request_report import going_on, resumed_by
-        from signoff.wiring.resumers import who_resumes
+        from signoff.cli.request_report import going_on
 
         if await self.broker.runs.inside(run_id) is None:
             return ""  # a run that only the program that started it knows
-        status = await self.broker.runs.status(run_id)
-        if not is_resumable(run_data(status)):
-            return ""
-        with suppress(OSError):  # a recorded path that cannot be looked at: nobody resumes the run there either
-            if resumer := await who_resumes(self.broker.ledger, status.run, self.settings):
-                return resumed_by(resumer)
-        return going_on(status.run.id, status.run.agent)
+        run = await self._with_resumer(run_data(await self.broker.runs.status(run_id)))
+        return going_on(run) if is_resumable(run) else ""
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
         by, broker = self.who(), self.broker
@@ -239,6 +245,11 @@ async def _effect(request: ApprovalRequest, decision: ApprovalDecision) -> Previ
     if args is None:
         return None
     return effect_of_edit(request, args, partial(with_edit_here, request))
+
+
+def is_ready(run: Mapping[str, Any]) -> bool:
+    """Whether nobody executes a run, as `run_data` returns it, although it has an answer or its process died."""
+    return run["state"] in ("ready", "died") or bool(run[TOLD].get("died"))
 
 
 def is_resumable(run: Mapping[str, Any]) -> bool:

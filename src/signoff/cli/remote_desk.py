@@ -201,19 +201,14 @@ class RemoteDesk:
         return self._server.report(f"/runs/{named(prefix)}")
 
     async def going_on(self, run_id: str) -> str:
-        from signoff.cli.request_report import going_on, resumed_by
+        from signoff.cli.request_report import going_on
 
         try:
             run = self._run(run_id)
         except UnknownRun:
             return ""
-        if not is_resumable(run):
-            return ""
-        return (
-            resumed_by(f"the server at {self._server.url}")
-            if run[TOLD].get("resumes")
-            else going_on(run["id"], run["agent"] or "")
-        )
+        resumer = f"the server at {self._server.url}" if run[TOLD].get("resumes") else ""
+        return going_on({**run, TOLD: {**run[TOLD], "resumer": resumer}}) if is_resumable(run) else ""
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
         before = self._run(prefix)

@@ -18,23 +18,24 @@ Sheet = Mapping[str, Any]
 """A request, as returned by `signoff.reports.request_sheet`."""
 
 
-def going_on(run_id: str, agent: str) -> str:
-    """How to resume a run whose requests are answered, by its id and its agent."""
+def going_on(run: Mapping[str, Any]) -> str:
+    """How a run continues whose requests are answered, as a line; `run` is a report of a run."""
+    resumer = run[TOLD].get("resumer") or ""
+    text = resume_step(run)
     return (
-        f"Its run can be resumed: signoff resume {safe(run_id)}"
-        if agent
-        else f"Its run can be resumed: {by_program(run_id)}"
+        f"{text[:1].upper()}{text[1:].removesuffix(' it')} its run." if resumer else f"Its run can be resumed: {text}"
     )
 
 
-def resumed_by(resumer: str) -> str:
-    """What resumes a run whose requests are answered, as `wiring.resumers.who_resumes` names it."""
-    return f"{safe(resumer[:1].upper() + resumer[1:])} resumes its run."
-
-
-def by_program(run_id: str) -> str:
-    """How to resume a run that a program started: only that program knows its agent."""
-    return f"the program that started it has to call signoff.resume(agent, {safe(run_id)!r})"
+def resume_step(run: Mapping[str, Any]) -> str:
+    """What resumes a run: a program that does by itself, a command, or the program that started it."""
+    if resumer := run[TOLD].get("resumer"):
+        return f"{safe(resumer)} resumes it"
+    name = safe(run["id"])
+    if run["agent"]:
+        return f"signoff resume {name}"
+    # Only that program knows its agent.
+    return f"the program that started it has to call signoff.resume(agent, {name!r})"
 
 
 def outcome_step(request_id: str) -> str:

@@ -111,7 +111,7 @@ def _none(view: RunsView) -> str:
 
 def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
     from signoff.cli.inbox_page import loosened_lines
-    from signoff.cli.request_report import by_program, moment_of, outcome_step
+    from signoff.cli.request_report import moment_of, outcome_step, resume_step
     from signoff.cli.terminal_text import clip, count, now, pad, safe
     from signoff.core.moment import ago
     from signoff.core.result_text import in_short
@@ -132,8 +132,7 @@ def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
     if (rest := run["waiting_count"] - len(run["waiting"])) > 0:
         yield click.style(f"{_INDENT}and for {count(rest, 'more request', 'more requests')}", fg="yellow")
     if word in ("ready", "died") or told.get("died"):
-        step = f"signoff resume {safe(run['id'])}" if run["agent"] else by_program(run["id"])
-        yield click.style(f"{_INDENT}{_why_it_can_go_on(run)}: {step}", dim=True)
+        yield click.style(f"{_INDENT}{_why_it_can_go_on(run)}: {resume_step(run)}", dim=True)
     if run["detail"]:
         yield click.style(_INDENT + clip(safe(in_short(run["detail"])), width - len(_INDENT)), dim=True)
 
