@@ -22,7 +22,7 @@ from signoff.core.moment import Zone, ahead, in_utc, moment_text
 from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import BASIS, Preview, marked_lines, read_diff, unified_diff
 from signoff.core.redact import Redactor, without_half_a_mask
-from signoff.core.request import CARD, LONG, ApprovalRequest, WithEdit
+from signoff.core.request import CARD, LONG, ApprovalRequest, State, WithEdit
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.request_status import without_answer
 from signoff.core.safe_text import safe_text
@@ -54,6 +54,7 @@ _MOST_COMMENTS = 8
 """Only the latest comments are shown; `signoff show` lists all of them."""
 _OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retried": "not accepted by the tool"}
 _LEFT_OUT = "the arguments were edited; the tool's description of the original call is left out"
+_AS_MADE = " (of the call before the edit)"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
 
 
@@ -498,7 +499,8 @@ def _in_same_words(request: ApprovalRequest) -> str:
 def _why(request: ApprovalRequest) -> str:
     said = request.metadata.get("reason")
     if request.verdict is not None and request.verdict.reason:
-        return request.verdict.reason
+        edited = request.decision is not None and request.decision.edited_args is not None
+        return f"{request.verdict.reason}{_AS_MADE if edited else ''}"
     return said if isinstance(said, str) and said.strip() else "the tool asks for approval"
 
 
@@ -589,7 +591,7 @@ def _note(request: ApprovalRequest) -> str:
 
 
 def _until(request: ApprovalRequest, zone: Zone, now: datetime | None) -> str:
-    if request.deadline is None:
+    if request.deadline is None or request.state is not State.PENDING:
         return ""
     soon = _soon(request.deadline, now) if now is not None else ""
     return f"{moment_text(request.deadline, zone)}{soon}, then {without_answer(request)}"
