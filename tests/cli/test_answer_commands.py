@@ -188,6 +188,12 @@ def test_other_arguments_run_instead_and_are_shown(desk: Desk, wording: Wording)
     assert desk.request(two).effective_args == {"to": "ben", "amount": 1}, "the tool fills in for itself"
 
 
+def test_an_agent_that_cannot_run_other_arguments_is_only_told_them(desk: Desk) -> None:
+    [one] = desk.open(asks(takes_edits=False))
+    said = edited(desk, one, {"to": "ana", "amount": 20}).out
+    assert said.startswith(f"refused   {one}  ") and "this agent cannot run a call with other arguments" in said
+
+
 def test_what_the_tool_said_about_other_arguments_is_not_shown_after_an_edit(desk: Desk) -> None:
     said = {"summary": "Pay Ana 250", "note": "by tonight", "before": "250 owed\n", "after": "0 owed\n", "path": "ana"}
     [one] = desk.open(asks(metadata=said))

@@ -166,6 +166,7 @@ async def test_a_person_denies_and_the_agent_reads_why(desk: AapDesk, agent: Age
 async def test_other_arguments_become_a_no_that_says_what_to_send(desk: AapDesk, agent: Agent) -> None:
     asked = await agent.ask()
     request = await desk.only()
+    assert not request.takes_edits, "so a screen says that they are only told"
     await desk.answer(request.id, args={"order": "A1", "amount": 30}, note="half of it")
     denied = await agent.get(asked)
     assert denied["status"] == "denied"

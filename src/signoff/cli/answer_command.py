@@ -245,10 +245,13 @@ def _tell(done: Done, answer: TypedAnswer, as_json: bool) -> None:
 
 def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
     from signoff.cli.terminal_text import safe
+    from signoff.core.card import SENT_BACK
 
     sheet = given.sheet
     told = sheet["told"]
     word = click.style("approved", fg="green") if answer.approved else click.style("denied  ", fg="red")
+    if given.effect is not None and given.effect.text == SENT_BACK:
+        word = click.style("refused ", fg="red")
     waits = ""
     if sheet["state"] == "pending":
         already = "you have already approved it; " if given.again else ""

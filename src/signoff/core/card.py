@@ -282,6 +282,10 @@ def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> st
 
 
 AS_ASKED = "The preview is of the call as it was asked, not of this edit."
+SENT_BACK = (
+    "Nothing by itself: this agent cannot run a call with other arguments. The call is refused, and the agent is told "
+    "these."
+)
 _UNKNOWN_EFFECT = f"Not known here. {AS_ASKED}"
 
 
@@ -297,6 +301,8 @@ def effect_of_edit(
     None if neither the tool nor the card says anything about what it changes. If the card has a preview, but that of
     the edited call is not known, it says so: the one on the card is of another call.
     """
+    if not request.takes_edits:
+        return Preview(kind="text", text=SENT_BACK)
     changed = with_edit(args) if with_edit is not None else None
     if changed is None:
         return Preview(kind="text", text=_UNKNOWN_EFFECT) if _preview_of(request.metadata) is not None else None

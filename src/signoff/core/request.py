@@ -140,6 +140,8 @@ class ApprovalRequest:
     waiter: str = ""
     """Id of the process that waits for the answer, and without which nobody makes the call: once it is gone, the
     request is withdrawn. Empty: the request stays without it, as that of a run, which can be resumed."""
+    takes_edits: bool = True
+    """Whether the program that makes the call can run it with other arguments. Otherwise it is told them."""
     comments: tuple[Comment, ...] = ()
     """Comments in order, if the request was loaded to be shown. A store keeps them separately."""
     shortage: str = ""

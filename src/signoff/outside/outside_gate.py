@@ -342,6 +342,7 @@ class OutsideGate:
             requester=self.requester,
             root=outside.directory,
             secrets=self.secrets,
+            takes_edits=self.takes_edits,
         )
         return request.changed_to(title=safe_summary(request, secrets=self.secrets))
 

@@ -177,6 +177,8 @@ class CardPage:
     comments: tuple[ShownComment, ...]
     votes: tuple[ShownVote, ...]
     beside_edits: str
+    takes_edits: bool
+    """Whether the agent can run the call with other arguments; otherwise it is told them."""
     form: tuple[FormField, ...]
     editable_json: str
     """The initial text of the JSON editor, secrets masked."""
@@ -320,6 +322,7 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         comments=tuple(_comments(comments, request.secrets)),
         votes=tuple(_votes(request, viewer.name, may_approve=may_approve)) if card is not None else (),
         beside_edits=beside_edits(request),
+        takes_edits=request.takes_edits,
         form=form_fields(request.schema, editable) if can_edit else (),
         editable_json=_raw(editable) if can_edit else "",
         people=around.people,

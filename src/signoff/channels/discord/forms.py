@@ -23,6 +23,7 @@ REASON, ARGS = "reason", "args"
 _LONGEST_REASON = 1_000
 _CURLY = frozenset("“”„‟″")
 _MASKS = "Leave ⟦…⟧ as it is, or replace all of it. Errors are shown before anything runs."
+_SENT_BACK = "This agent cannot run other arguments: the call is refused, and it is told yours."
 _AS_ASKED = "The message shows what would change as it was asked, not with your edit."
 
 
@@ -53,7 +54,7 @@ def edit_form(request: ApprovalRequest, draft: str | None = None) -> Form | str:
             f"The arguments are too long for a Discord form ({size(text):,} of {INPUT:,} characters). "
             f"Change them with `signoff approve {request.id} --args @FILE`, or deny it with what you want instead."
         )
-    about = _AS_ASKED if card.preview is not None else ""
+    about = _SENT_BACK if not request.takes_edits else _AS_ASKED if card.preview is not None else ""
     arguments = Field(
         id=ARGS, label="Arguments, as JSON", about=about, value=text, placeholder=first(_MASKS, PLACEHOLDER)
     )

@@ -38,6 +38,7 @@ const texts = {
   resumed: "The run will resume shortly.",
   happened: "Noted: it happened.",
   edited: "Approved with your arguments.",
+  sent_back: "The call is refused, and the agent is told your arguments.",
   enter: "Enter never approves. Press a, or the space bar.",
   arrived_one: "1 new request waits",
   arrived_other: "{n} new requests wait",
@@ -321,7 +322,7 @@ async function vote(decision, more = {}) {
   const button = more.as_voted ? null : $(`[data-do="${decision}"]`, now);
   const locked = lockedBy(button);
   if (locked) { say(`${texts.locked} ${locked}`); return false; }
-  const id = now.dataset.id;
+  const id = now.dataset.id, isSentBack = $('[data-form="edit"]', now)?.hasAttribute("data-sent-back");
   const body = { decision, args_digest: now.dataset.digest, note: $("#note", now)?.value.trim() ?? "", ...more };
   let answer;
   sending = true;
@@ -346,7 +347,7 @@ async function vote(decision, more = {}) {
   const settled = answer.state !== "pending";
   if (settled && cardId() === id) $(".card-head")?.scrollIntoView();
   if (settled) markGone(id, $(".tag.state")?.textContent.trim());
-  say(decision === "deny" ? texts.denied : !settled ? texts.counted : more.args ? texts.edited : texts.approved);
+  say(decision === "deny" ? texts.denied : !settled ? texts.counted : more.args ? (isSentBack ? texts.sent_back : texts.edited) : texts.approved);
   if (cardId() === id) currentRow()?.focus({ preventScroll: true });
   return true;
 }
