@@ -54,7 +54,7 @@ _MOST_COMMENTS = 8
 """Only the latest comments are shown; `signoff show` lists all of them."""
 _OUTCOMES = {"success": "done", "failed": "failed", "denied": "denied", "retried": "not accepted by the tool"}
 _LEFT_OUT = "the arguments were edited; the tool's description of the original call is left out"
-_AS_MADE = " (of the call before the edit)"
+_AS_MADE = " (before the edit)"
 _CODE = frozenset("command cmd shell argv script code sql query program url host hostname path file tool".split())
 
 
