@@ -16,6 +16,7 @@ from tests.tables import table
 from signoff.broker.edits import fitting
 from signoff.core.request import ApprovalRequest
 from signoff.errors import EditRefused
+from signoff.policy import argument_schema
 from signoff.policy.argument_schema import Unchecked, errors_in, problem_of
 
 LONG = "a" * 1_000_000
@@ -63,8 +64,15 @@ HOSTILE: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 @table("kind", HOSTILE)
-def test_what_cannot_be_checked_in_so_many_steps_is_not_checked(kind: str) -> None:
+def test_what_cannot_be_checked_in_so_many_steps_is_not_checked(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert argument_schema.MOST_STEPS == 50_000
     schema, value = HOSTILE[kind]
+    with monkeypatch.context() as fewer:
+        fewer.setattr(argument_schema, "MOST_STEPS", 5_000)
+        _is_not_checked(schema, value)
+
+
+def _is_not_checked(schema: dict[str, Any], value: Any) -> None:
     with pytest.raises(Unchecked):
         errors_in(schema, value, most=5)
 

@@ -29,7 +29,7 @@ PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 PROGRAMS = sorted(
     {command.split()[0] for tool in tools() for command in tool.commands if command.endswith(" *")} - RUNS_TESTS
 )
-BY_DAY = 40
+BY_DAY = 20
 """How many of the lines of ruff are run by day."""
 LIKELY = frozenset(
     "-c --config -p --project -o --output-file --fix --include --parser --file-list --plugin -r --root".split()
