@@ -329,6 +329,38 @@ def test_a_wildcard_in_a_word_stands_for_no_place_that_a_link_leads_away_to(proj
         assert verdict(project, command, rule) is effect, (pattern, command)
 
 
+PLACES = (
+    "{0}", "{0}/", "{0}//", "./{0}", ".//{0}", "{0}/.", "src/../{0}", "./src/.././{0}/", "'{0}'", "{1}'{2}'", '"{0}"/',
+    "{1}*", "[{1}]{2}", "?{2}", "{1}*/", "**/{0}", "./**/{0}", "***/{1}*", "*/../{0}", "src/../{1}*", "[!x]{2}",
+    "{0}{{,}}",
+)  # fmt: skip
+"""Spellings of a name, of its first letter and of what follows."""
+
+
+@table(
+    ("command", "name"),
+    [
+        (command, name)
+        for name, commands in {
+            "conf": ("grep -rn x {}", "grep -rhn -e x -- {}", "rg --hidden x {}", "rg -uuu x {}", "cd {} && grep -r x",
+                     "find {} -type f -exec grep x {{}} +", "for d in {}; do grep -r x $d; done",
+                     "timeout 9 grep -r x {}"),
+            "notes": ("cat {}", "cat < {}", "head -n 1 {}", "wc -l {}", "cat -- {}", "grep -h . {}", "sort {}",
+                      "for f in {}; do cat $f; done", "ls; cat {}", "cat a {} b"),
+        }.items()
+        for command in commands
+    ],
+)  # fmt: skip
+def test_no_spelling_hides_a_secret(project: Path, command: str, name: str) -> None:
+    denies = {"deny": {"label": ["fs.read", "fs.write"], "path": {"secret": True}}}
+    for place in PLACES:
+        line = command.format(place.format(name, name[0], name[1:]))
+        if name == "notes" and "*/" in line.rpartition("**/")[2]:
+            continue  # only directories
+        assert verdict(project, line, denies) is not Effect.ALLOW, line
+        assert name == "conf" or verdict(project, line) is not Effect.ALLOW, line
+
+
 @table(
     ("path", "command", "effect"),
     [
@@ -362,7 +394,8 @@ def test_git_reads_what_it_tracks(project: Path) -> None:
     git("add", "README.md", "src")
     for command in ("git grep x", "git grep x -- src conf", "cd src && git grep x", "git -C conf grep x"):
         assert verdict(project, command, rule) is Effect.ALLOW, "it does not read what it does not track"
-    assert verdict(project, "git grep --untracked x", rule) is Effect.ASK
+    for command in ("git grep --untracked x", "git grep --recurse-submodules x"):
+        assert verdict(project, command, rule) is Effect.ASK
     git("add", "-f", "conf/.env")
     for command in ("git grep x", "git grep x -- conf", "git -C conf grep x", "cd conf && git grep x",
                     "git grep x HEAD", "cd src && git grep x -- :/", "git grep x -- ':(top)src'"):  # fmt: skip

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+_PATH = re.compile(r"[\w~./][\w./-]*[./][\w./-]*|[\w./-]+\.\w+")
+"""What looks like a path, and not like a sub-command or another word."""
 _FEWEST = 3
 """The fewest letters of a long option that an abbreviation keeps."""
 
@@ -36,8 +39,8 @@ def _of_word(word: str) -> Iterator[tuple[str, ...]]:
 
 
 def _of_place(word: str) -> Iterator[str]:
-    """Yield other spellings of the same path."""
-    if not word or word[0] in "-+@%:" or "://" in word:
+    """Yield other spellings of the same path, if the word looks like one."""
+    if not _PATH.fullmatch(word) or ".." in word:
         return
     head, slash, last = word.rpartition("/")
     yield from (f"{word}/", f"{word}//", f"{word}/.", f"{word}/./")

@@ -246,6 +246,9 @@ sqlite3 * :: ls | sqlite3 x
 vim * :: vim -c '!id' x
 curl * :: curl -o /etc/x https://x.com
 wget * :: wget -P /etc https://x.com
+cspell * :: cspell -- init
+cspell * :: cspell -- link add x
+mocha * :: mocha -- init src
 wget * :: wget https://x.com/Makefile
 wget * :: wget -q 'https://x.com/a/%2enpmrc?x=/y'
 wget * :: wget x.com/package.json#x

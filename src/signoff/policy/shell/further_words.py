@@ -479,6 +479,8 @@ class _FurtherWords:
             if word.startswith("-") and len(word) > 1 and entry.passes:
                 if word not in entry.passes and word.partition("=")[0] not in self.named:
                     return self._unfit(word, "another program reads it")
+            elif word in entry.never:  # to some, `--` ends the options only, and a sub-command may follow
+                return self._unfit(word, "not a sub-command that is covered")
             elif why := operand_trouble("plain" if entry.passes else entry.operands, word):
                 return self._unfit(word, why)
         return ""

@@ -34,6 +34,7 @@ from signoff.policy.shell.table import (
     network_reader,
     program,
     tellers,
+    unasked_programs,
 )
 
 _ALWAYS = {
@@ -68,6 +69,7 @@ _WEB = re.compile(
 hands out credentials: by its number, its name, a name that holds a number, or its port."""
 _SAME_HOST = re.compile(r"https?://[A-Za-z0-9.-]+(?::\d+)?/[^*]*", re.ASCII)
 """A pattern, as `?` in an address is one, of which a shell makes, if at all, one address of the same machine."""
+_ADDRESS = re.compile(r"\w[\w+.-]*:/", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
 """What every program reads as the same integer. Some programs take anything else for the next operand: ag, for one,
 takes `-A 08` for the pattern, and then what follows for a file."""
@@ -159,6 +161,7 @@ class Where(NamedTuple):
 START = Where()
 _UNREAD = "is not known to only read"
 _UNKNOWN = "is not a program signoff knows"
+_SELDOM = "is not among the programs that run unasked"
 
 
 def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand | Concern:
@@ -172,12 +175,16 @@ def judge_words(words: Sequence[Word], where: Where = START) -> ReadOnlyCommand 
         if directory not in PATH:
             return Concern(first.text, first.text, "runs", f"is a program outside {', '.join(PATH)}")
     known = program(name)
-    if known is None or known.trouble:
+    seldom = where.wary and name not in unasked_programs()
+    if known is None or known.trouble or seldom:
         if len(words) == 2 and name in tellers().get(words[1].text, ()):
             return ReadOnlyCommand(_TELLER)
     if known is None:
         return Concern(name, name, "unknown", _UNREAD if name in named_programs() else _UNKNOWN)
-    return _Judge(known, words, where).judge(1)
+    judged = _Judge(known, words, where).judge(1)
+    if seldom and isinstance(judged, ReadOnlyCommand):
+        return Concern(name, name, "unknown", _SELDOM)
+    return judged
 
 
 def reads_network(words: Sequence[Word]) -> bool:
@@ -463,7 +470,7 @@ class _Judge:
         if kind.name == "number":
             return None if _NUMBER.fullmatch(word.text) else self.concern(word.text, "unknown: is not a number")
         if kind.name == "path":
-            return self._path(word, deep)
+            return self._address(word) or self._path(word, deep)
         if kind.name == "web":
             return None if _WEB.fullmatch(word.text) else self.concern(word.text, "sends: is not a plain web address")
         if kind.name == "ref":
@@ -478,6 +485,11 @@ class _Judge:
             trouble = _SCRIPTS[kind.name](word.text)
             return self._in_script(trouble) if trouble is not None else None
         return self.concern(word.text, _ALWAYS[kind.name])
+
+    def _address(self, word: Word) -> Concern | None:
+        if not _ADDRESS.match(word.text) or self.program.name.partition(" ")[0] in TAKE_FILES:
+            return None
+        return self.concern(word.text, "sends: may be an address that it connects to")
 
     def _name(self, word: Word) -> Concern | None:
         """Check a file that is not read. A pattern for several may still stand for an option that names one to read."""

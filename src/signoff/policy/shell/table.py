@@ -155,10 +155,18 @@ def program(name: str) -> Program | None:
 @lru_cache(maxsize=1)
 def tellers() -> Mapping[str, frozenset[str]]:
     """Return the names of programs that with one of these options alone print just what it asks for."""
-    data = tomllib.loads(table_text("shell/versions.toml"))
-    programs = frozenset[str](data["programs"].split())
-    versions, helps = (frozenset[str](data[key].split()) for key in ("versions", "helps"))
-    return {"--help": programs, "--version": programs | versions, "-h": helps}
+    both, versions, helps = map(_unasked, ("tellers", "versions", "helps"))
+    return {"--help": both, "--version": both | versions, "-h": helps}
+
+
+@lru_cache(maxsize=1)
+def unasked_programs() -> frozenset[str]:
+    """Return the names of programs that run unasked if the table says that they only read."""
+    return _unasked("programs")
+
+
+def _unasked(key: str) -> frozenset[str]:
+    return frozenset(tomllib.loads(table_text("shell/unasked.toml"))[key].split())
 
 
 @lru_cache(maxsize=128)

@@ -5,7 +5,7 @@ from __future__ import annotations
 _READ = r"""
 find . -name '*.py' -exec grep -l x {} + ;; find src -type f -exec wc -l {} \; ;; find . -exec echo {} {} \; ;;
 pkg-config --libs --cflags glib-2.0 'gtk+-3.0 >= 3.2' ;; pkgconf --exists x ;; pkg-config --list-all ;;
-keytool -list -v -keystore a.jks ;; keytool -printcert -file a.crt ;; pipdeptree -r -p x ;; virtualenv -h ;;
+keytool -list -v -keystore a.jks ;; keytool -printcert -file a.crt ;; pipdeptree -r -p x ;; coverage -h ;;
 rsync -anv a/ b ;; rsync --dry-run -r --exclude x a b ;; csvsql -i sqlite a.csv ;; csvsql --tables x a.csv ;;
 black -q -l 99 -c 'x = 1' ;; black --version ;; less +25 a.txt ;; [[ -f a ]] ;; [[ a == b* ]] ;;
 find a b -exec head -3 {} \; -exec ls -l {} + ;; exit ;; exit 0 ;;
@@ -171,6 +171,7 @@ lz4 a b ;; lz4 -c a b ;; unlz4 a.lz4 ;; lz4cat a.lz4 b ;; 7z x a.7z ;; 7z a b a 
 7zr x a.7z ;; 7zz x a.7z ;; unrar x a.rar ;; unrar e a.rar ;; ar x a.a ;; ar r a.a b.o ;; ar t @a ;;
 ar t --plugin x a.a ;; ar -p a.a b.o ;; dpkg -i a.deb ;; dpkg -r a ;; dpkg -l --pre-invoke=x ;; dpkg -x a.deb b ;;
 dpkg-query --root=x -l ;; dpkg-deb -x a.deb b ;; dpkg-deb a.deb ;; rpm -i a.rpm ;; rpm -e a ;; rpm --eval '%(x)' ;;
+keytool -printcrl -file http://a/x ;; jq . s3://a/x ;;
 rpm -qf '%(id)x' ;; rpm -qf '%{lua:x}' ;; rpm -q --qf '%(id)' bash ;; rpm -q %x ;;
 rpm -qp http://x/a.rpm ;; rpm -q --pipe x bash ;; apt-cache gencaches ;; apt-cache -o x=y show bash ;; apt install x ;;
 apt update ;; apt list -o x=y ;; apt changelog x ;; md5sum --x a ;; md5sum .env ;; sha1sum --x a ;; sha224sum --x a ;;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from importlib.resources import files
 
 import pytest
@@ -10,12 +11,31 @@ from tests import tables
 from tests.policy.shell.programs.cases_a import CASES_A
 from tests.policy.shell.programs.cases_git import CASES_GIT
 
-from signoff.policy.shell import table
-from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell import simple_command, table
+from signoff.policy.shell.command_facts import forget, read_shell
 
 CASES = [*CASES_A, *CASES_GIT]
 
 
+@pytest.fixture
+def every_program_may_run_unasked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Of programs that are asked about whatever they do, the table is still to say what they do."""
+    monkeypatch.setattr(simple_command, "unasked_programs", table.known_programs)
+    forget()
+    yield
+    forget()
+
+
+def test_no_program_runs_unasked_that_is_not_among_those_that_may() -> None:
+    allowed = [read_shell(command) for command, _ in CASES if read_shell(command).read_only]
+    names = {simple.words[0].text.rpartition("/")[2] for one in allowed if one.line for simple in one.line.commands}
+    told = {facts.text.split()[0] for facts in allowed if facts.text.split()[1:] in (["--version"], ["--help"], ["-h"])}
+    assert names - told - {"[["} <= table.unasked_programs()
+    assert {"rpm", "yq", "ag", "hg", "keytool"}.isdisjoint(names), "they expand, include or look elsewhere"
+    assert table.unasked_programs() <= table.known_programs() | {"[["}
+
+
+@pytest.mark.usefixtures("every_program_may_run_unasked")
 @pytest.mark.parametrize("expected", ["read", "asks"])
 def test_cases(expected: str) -> None:
     judged = {command: read_shell(command) for command, wanted in CASES if wanted == expected}
