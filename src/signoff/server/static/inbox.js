@@ -465,10 +465,12 @@ function showEffect(form, effect) {
   if (place.hidden) return;
   const isDiff = effect.kind === "diff";
   $(".count", place).replaceChildren(...(isDiff ? [Object.assign(document.createElement("ins"), { textContent: `+${effect.added}` }), " ", Object.assign(document.createElement("del"), { textContent: `−${effect.removed}` })] : []));
+  $("pre", place).className = isDiff ? "diff" : "";
+  if (!isDiff) { $("pre", place).textContent = effect.text; return; }
   const kinds = { "+": "added", "-": "removed", " ": "same", "@": "place" };
   $("pre", place).replaceChildren(...effect.text.split("\n").flatMap((text, at) => {
-    const isHead = isDiff && at < 2, kind = isHead ? "heading" : isDiff ? kinds[text[0]] ?? "heading" : "same";
-    const inside = isDiff && !isHead && "+- ".includes(text[0]);
+    const isHead = at < 2, kind = isHead ? "heading" : kinds[text[0]] ?? "heading";
+    const inside = !isHead && "+- ".includes(text[0]);
     const line = Object.assign(document.createElement("span"), { className: `line ${kind}` });
     line.append(Object.assign(document.createElement("span"), { className: "gutter", textContent: inside ? text[0] : "" }), inside ? text.slice(1) : text, "\n");
     return [line];
