@@ -66,21 +66,10 @@ def receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | Non
     return json.loads(b"".join(parts)), descriptors
 
 
-_collected: dict[str, types.ModuleType] = {}
-"""Modules of tests, which test workers find imported, and programs do not."""
-
-
-def serve(connection: socket.socket, paths: Sequence[str] = ()) -> None:
-    """Take orders. `paths`: of tests that workers will be forked for."""
+def serve(connection: socket.socket) -> None:
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     inherited = [each for each in sys.path[1:] if each not in given]
     _warm_up()
-    if paths:
-        _collect(paths)
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join(10)
-    assert threading.active_count() == 1, f"{threading.enumerate()}: a process with threads is not forked safely"
     gc.collect()
     gc.freeze()  # so that no fork looks through all there is, and has to copy it for that
     _use_huge_pages()
@@ -140,32 +129,10 @@ def _warm_up() -> None:
     from tests.crash.stage import warm_up
 
     warm_up()
-
-
-def _collect(paths: Sequence[str]) -> None:
-    """Import the modules of tests once, as pytest does: a worker that is forked from here finds them imported.
-
-    What cannot be imported, or is skipped as a whole, is left to the workers, who say so.
-    """
-    import pytest
-
-    left_out: list[str] = []
-
-    class Watching:
-        def pytest_collectreport(self, report: Any) -> None:
-            if not report.passed:
-                left_out.append(report.nodeid)
-
-    before, limits = set(sys.modules), gc.get_threshold()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        code = pytest.main(["--collect-only", "-qq", "-p", "no:cacheprovider", *paths], plugins=[Watching()])
-    gc.set_threshold(*limits)
-    added = {name: sys.modules[name] for name in sorted(set(sys.modules) - before) if name.partition(".")[0] == "tests"}
-    failed = {node.partition("::")[0].removesuffix(".py").replace("/", ".") for node in left_out}
-    for name in list(added):
-        if code != pytest.ExitCode.OK or name in failed:
-            del sys.modules[name], added[name]
-    _collected.update(added)
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(10)
+    assert threading.active_count() == 1, f"{threading.enumerate()}: a process with threads is not forked safely"
 
 
 # --- in the program ---
@@ -178,9 +145,6 @@ def become(order: dict[str, Any], descriptors: Sequence[int], path: list[str]) -
         _descriptors(order, descriptors)
         if order["serves"]:
             _have_served(path)
-        else:
-            for name in _collected:  # kept in memory: to free them takes longer than most programs
-                sys.modules.pop(name, None)
         _signals()
         os.environ.clear()
         os.environ.update(order["environment"])
@@ -349,4 +313,4 @@ def _exit_code(code: object) -> int:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])), sys.argv[2:])
+    serve(socket.socket(fileno=int(sys.argv[1])))

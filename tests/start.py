@@ -269,11 +269,11 @@ class Server:
         self._connection.settimeout(PATIENCE)
 
     @classmethod
-    def begun(cls, paths: Sequence[str] = ()) -> Server:
-        """One that imports everything first, and the modules of the tests in `paths` for those who run them."""
+    def begun(cls) -> Server:
+        """One that imports everything first."""
         ours, theirs = socket.socketpair()
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.forkserver", str(theirs.fileno()), *paths],
+            [sys.executable, "-m", "tests.forkserver", str(theirs.fileno())],
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=2,
@@ -282,9 +282,7 @@ class Server:
         )
         theirs.close()
         made = cls(ours, process.pid)
-        ours.settimeout(10 * PATIENCE)  # on a busy machine it imports for minutes
         assert ours.recv(1) == b"!", "the fork server did not start: its errors are above"
-        ours.settimeout(PATIENCE)
         process.returncode = 0  # its end is waited for by its number
         return made
 
