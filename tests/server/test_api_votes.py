@@ -54,6 +54,14 @@ async def test_other_arguments_are_checked_by_schema_and_policy_before_they_coun
     assert settled["votes"][0]["edited"] is True
 
 
+async def test_what_an_edit_changes_is_told_or_said_to_be_unknown(api_desk: ApiDesk) -> None:
+    plain, told = await api_desk.ask(), await api_desk.ask(metadata={"diff": "@@ -1 +1 @@\n-a\n+b"})
+    body = {"args": {"order": "A1", "amount": 30}}
+    assert (await api_desk.post(f"/requests/{plain.id}/edit-check", body))["effect"] is None
+    effect = (await api_desk.post(f"/requests/{told.id}/edit-check", body))["effect"]
+    assert effect["kind"] == "text" and effect["text"].startswith("Not known here. The preview is of the call")
+
+
 async def test_a_secret_is_masked_and_put_back_where_it_was_not_touched(api_desk: ApiDesk) -> None:
     body = "the password is hunter2-hunter2"
     asked = await api_desk.ask("mail", {"to": "ana", "body": body}, secrets=("hunter2-hunter2",))
