@@ -403,6 +403,13 @@ def test_git_reads_what_it_tracks(project: Path) -> None:
     for command in ("git grep x -- src", "git -C src grep x", "cd src && git grep x", "git grep x -- './src/*.py'"):
         assert verdict(project, command, rule) is Effect.ALLOW, command
     index = project / ".git" / "index"
+    (project / "hidden").mkdir()
+    (project / "hidden" / ".env").write_text("x")
+    git("add", "-f", "hidden")  # a pattern of which the shell makes no name is git's, and matches any name
+    for command in ("git grep x -- hidden/*", "git grep x -- 'hidden/*'", "git grep --untracked x hidden/*",
+                    "git grep x HEAD -- h*n/*", "for f in 1 2; do git grep x -- hidden/*; done"):  # fmt: skip
+        assert verdict(project, command, rule) is not Effect.ALLOW, command
+    assert verdict(project, "git grep x -- src/*.py", rule) is Effect.ALLOW
     whole = index.read_bytes()
     git("update-index", "--index-version=4")
     assert verdict(project, "git grep x -- src", rule) is Effect.ASK, "an index that is not read"

@@ -545,8 +545,12 @@ class _Judge:
                 self.patterns += self._seen_from("**")
             if _TOP.match(word.text):
                 self.deep.append(Word("/"))
-        if not word.glob and _WILD.search(pathspec):  # git expands it itself: its `*` matches any characters
+        if found := _WILD.search(pathspec):  # git expands what the shell leaves: its `*` matches any characters
             self.patterns += self._seen_from(pathspec.replace("*", "**"))
+            top = pathspec[: found.start()].rpartition("/")[0] or "."
+            whys = (self._walk(Word(top), path, ()) for path in self._seen_from(top)) if deep else ()
+            if why := next(filter(None, whys), ""):
+                return self.concern(word.text, f"discloses: reads what is below {top}: {why}")
         return self._path(word, deep=True, walks=deep)
 
     def _path(self, word: Word, deep: bool, walks: bool | None = None) -> Concern | None:
