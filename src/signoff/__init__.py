@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from signoff.core.request import ApprovalRequest as ApprovalRequest
     from signoff.core.verdict import Effect as Effect
     from signoff.core.verdict import Verdict as Verdict
+    from signoff.engine.answered_runs import ResumedRun as ResumedRun
+    from signoff.engine.answered_runs import resume_answered as resume_answered
     from signoff.errors import ApprovalBlocked as ApprovalBlocked
     from signoff.errors import ApprovalDenied as ApprovalDenied
     from signoff.errors import ApprovalError as ApprovalError
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
     from signoff.ports import Approver as Approver
     from signoff.store.approval_memory import ApprovalMemory as ApprovalMemory
     from signoff.store.store_factory import open_store as open_store
-    from signoff.wiring.answered_runs import ResumedRun as ResumedRun
-    from signoff.wiring.answered_runs import resume_answered as resume_answered
     from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
 
     __version__: str
@@ -61,7 +61,7 @@ _HOMES = {
     "CallEvent": "core.event",
     "Effect": "core.verdict",
     "Policy": "policy.engine",
-    "ResumedRun": "wiring.answered_runs",
+    "ResumedRun": "engine.answered_runs",
     "Signoff": "gate.capability",
     "SignoffError": "errors",
     "SuspendedRun": "gate.resume",
@@ -71,7 +71,7 @@ _HOMES = {
     "collect_approvals": "gate.deferred_tools",
     "collect_approvals_sync": "gate.deferred_tools",
     "resume": "gate.resume",
-    "resume_answered": "wiring.answered_runs",
+    "resume_answered": "engine.answered_runs",
     "run_with_approval": "gate.deferred_tools",
     "run_with_approval_sync": "gate.deferred_tools",
 }

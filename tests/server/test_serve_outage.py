@@ -16,9 +16,9 @@ import pytest
 from tests import start
 from tests.server.serving import Served, Shop, until
 
+from signoff.engine.resumable_runs import SERVED
 from signoff.ports import Transaction
 from signoff.store.sqlite import SqliteStore
-from signoff.wiring.resumable_runs import SERVED
 
 DEAF = '''
 """A tool that takes no notice of being stopped."""

@@ -31,6 +31,7 @@ from signoff.cli.service_log import LinePrinter
 from signoff.cli.systemd_unit import unit_text
 from signoff.config import load_settings, no_settings
 from signoff.core.run import RunSetup, SavedRun
+from signoff.engine.fair_order import fair_order
 from signoff.errors import SignoffError, StoreError, WrongFile, WrongUse
 from signoff.processes import BEAT, LEASE
 from signoff.server.listener import bound
@@ -39,7 +40,6 @@ from signoff.server.state import ServerState
 from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock, ScriptedModel
 from signoff.wiring import run_process
-from signoff.wiring.fair_order import fair_order
 from signoff.wiring.program_inbox import project_inbox
 from signoff.wiring.serve_lease import check_store, leave_store, take_store, who_serves
 

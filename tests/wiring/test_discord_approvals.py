@@ -25,12 +25,12 @@ from signoff.config import load_settings
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.subject import Subject
 from signoff.delivery.delivery_status import place_of, running_channels
+from signoff.engine.resumable_runs import ResumableRuns
 from signoff.errors import MissingExtra, WrongUse
 from signoff.ports import Transaction
 from signoff.store.memory_store import MemoryStore
 from signoff.store.store_factory import open_store
 from signoff.wiring.channel_wiring import channel_for
-from signoff.wiring.resumable_runs import ResumableRuns
 
 
 @pytest.fixture

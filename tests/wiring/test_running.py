@@ -12,10 +12,10 @@ from tests.wiring.town import PATIENCE, PROJECT, TIMEOUT, TURNS, Town, several, 
 from signoff.broker import Broker
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.run import RunState, SavedRun
+from signoff.engine.resumable_runs import SERVED, ResumableRuns
+from signoff.engine.run_text import answer_text, failure_text
 from signoff.wiring import RunOptions, Task, channel_runs, job_for
 from signoff.wiring.job import Job
-from signoff.wiring.resumable_runs import SERVED, ResumableRuns
-from signoff.wiring.run_text import answer_text, failure_text
 
 ASKS = TURNS.partition("\n")[2]
 """The same without the greeting: it asks at once."""

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.run_status import RunStatus
     from signoff.core.run import SavedRun
+    from signoff.engine.resumable_runs import ResumableRuns
     from signoff.wiring import RunOptions
-    from signoff.wiring.resumable_runs import ResumableRuns
 
 INTERRUPTED = 130
 
 
 def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
     """Resume whatever can continue, until Ctrl-C or SIGTERM. `resume` returns the exit code of that run."""
+    from signoff.engine.resumable_runs import ResumableRuns
     from signoff.wiring import open_broker
-    from signoff.wiring.resumable_runs import ResumableRuns
 
     broker, settings = open_broker(options.store, options.policy)
 
@@ -79,8 +79,8 @@ async def _ready(broker: Broker, is_ours: Callable[[SavedRun], bool]) -> list[Ru
 
 async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
     """Wait until runs can be resumed, and return them. Deadlines that pass meanwhile are applied."""
+    from signoff.engine.resumer import EVERY
     from signoff.errors import StoreError
-    from signoff.wiring.resume_loop import EVERY
 
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 

@@ -26,6 +26,9 @@ from signoff.core.redact import redact_text
 from signoff.core.run import RunState, SavedRun
 from signoff.core.safe_text import in_one_line
 from signoff.core.subject import Subject, SubjectKind
+from signoff.engine.resumable_runs import LONGEST, SERVED, SHORTEST, ResumableRuns
+from signoff.engine.resumer import ResumeLoop
+from signoff.engine.run_text import answer_text, failure_text, is_cut
 from signoff.errors import (
     AlreadyHeard,
     Halted,
@@ -40,9 +43,7 @@ from signoff.errors import (
 from signoff.ports import Heard, Transaction
 from signoff.wiring.conversation_place import addressed, conversation_of
 from signoff.wiring.job import WORKER, Job, RunOptions, check_name, job_of, setup_of
-from signoff.wiring.resumable_runs import LONGEST, SERVED, SHORTEST, ResumableRuns, cannot
-from signoff.wiring.resume_loop import ResumeLoop
-from signoff.wiring.run_text import answer_text, failure_text, is_cut
+from signoff.wiring.run_location import cannot
 from signoff.wiring.side_thread import in_side_thread
 
 if TYPE_CHECKING:

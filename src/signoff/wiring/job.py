@@ -16,6 +16,7 @@ from signoff.config.llm_do_words import import_hint
 from signoff.core.address import spoken_name
 from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
+from signoff.engine.resumable_runs import SERVED
 from signoff.errors import SignoffError, StoreError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.wiring.caller import Caller
@@ -29,7 +30,6 @@ from signoff.wiring.project import (
     roles_of,
     settings_for,
 )
-from signoff.wiring.resumable_runs import SERVED
 from signoff.wiring.resumers import who_resumes
 from signoff.wiring.run_location import in_project, setup_now
 from signoff.wiring.stores import store_elsewhere, store_for

@@ -11,10 +11,11 @@ from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus
 from signoff.core.run import RunState, SavedRun
 from signoff.delivery import Reconciler
+from signoff.engine.resumable_runs import ResumableRuns
+from signoff.engine.resumer import ResumeLoop
+from signoff.engine.run_text import answer_text
 from signoff.errors import RunOver, RunTaken, SignoffError
-from signoff.wiring.resumable_runs import ResumableRuns, cannot, elsewhere
-from signoff.wiring.resume_loop import ResumeLoop
-from signoff.wiring.run_text import answer_text
+from signoff.wiring.run_location import cannot, elsewhere
 
 _log = logging.getLogger("signoff.discord")
 

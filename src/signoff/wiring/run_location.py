@@ -1,4 +1,4 @@
-"""Where a saved run was started, and where that is now, as its project may have moved."""
+"""Where a saved run was started, where that is now, as its project may have moved, and whether it can go on here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from signoff.config import Settings
 from signoff.config.files import find_project
-from signoff.core.run import RunSetup
+from signoff.core.run import RunSetup, SavedRun
 from signoff.store.place import id_of
 
 
@@ -66,3 +66,25 @@ def _moved(path: str, root: str, here: str) -> str:
         return path
     inside = os.path.relpath(os.path.realpath(path), root)
     return path if inside == os.pardir or inside.startswith(f"{os.pardir}{os.sep}") else os.path.join(here, inside)
+
+
+def cannot(run: SavedRun) -> str:
+    """Return why a run that no process executes cannot be resumed here, as text for people; empty if it can."""
+    if not run.agent:
+        gone = ", but the program that asked is gone" if run.holder else ""
+        return f'Answered{gone}. It continues when a program resumes run {run.id}: `resume(agent, "{run.id}")`'
+    if not _is_here(setup_now(run.setup).directory):
+        return elsewhere(run)
+    return ""
+
+
+def elsewhere(run: SavedRun) -> str:
+    """Return the text for people about a worker's run that this process cannot resume."""
+    return f"Answered. To resume: signoff resume {run.id}"
+
+
+def _is_here(directory: str) -> bool:
+    try:
+        return os.path.samefile(directory, os.getcwd())
+    except OSError:
+        return False

@@ -19,18 +19,18 @@ from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
 from signoff.core.safe_text import in_one_line
+from signoff.engine.fair_order import fair_order
+from signoff.engine.resumable_runs import SERVED
+from signoff.engine.run_text import failure_text
 from signoff.errors import RequestError, RunError, RunOver, RunTaken, SignoffError, StoreError, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import Transaction
 from signoff.server.meters import Meters
 from signoff.wiring.agent_answers import answer_question, run_to_ask
 from signoff.wiring.channel_runs import AT_ONCE, BUILDING, RunCare, Running, Telling
-from signoff.wiring.fair_order import fair_order
 from signoff.wiring.job import WORKER, RunOptions, Task, check_name, directory_of, job_for, setup_of
-from signoff.wiring.resumable_runs import SERVED, cannot
-from signoff.wiring.run_location import setup_now
+from signoff.wiring.run_location import cannot, setup_now
 from signoff.wiring.run_process import resumed_apart
-from signoff.wiring.run_text import failure_text
 from signoff.wiring.served_projects import ServedProject, ServedProjects
 from signoff.wiring.side_thread import in_side_thread
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -12,7 +11,6 @@ from signoff.core.halt import halt_in
 from signoff.core.run import RunState, SavedRun
 from signoff.errors import SignoffError
 from signoff.ports import Transaction
-from signoff.wiring.run_location import setup_now
 
 MOST_EVENTS = 500
 """With this many new events since the last look, reading all runs is quicker."""
@@ -200,25 +198,3 @@ class ResumableRuns:
         # own program suspended, unless a server looks after it.
         is_left = not status.run.agent and status.word != "died" and SERVED not in status.run.places
         return not status.waiting and run_id not in self._resting and self.has_place(status.run) and not is_left
-
-
-def cannot(run: SavedRun) -> str:
-    """Return why a run that no process executes cannot be resumed here, as text for people; empty if it can."""
-    if not run.agent:
-        gone = ", but the program that asked is gone" if run.holder else ""
-        return f'Answered{gone}. It continues when a program resumes run {run.id}: `resume(agent, "{run.id}")`'
-    if not _is_here(setup_now(run.setup).directory):
-        return elsewhere(run)
-    return ""
-
-
-def elsewhere(run: SavedRun) -> str:
-    """Return the text for people about a worker's run that this process cannot resume."""
-    return f"Answered. To resume: signoff resume {run.id}"
-
-
-def _is_here(directory: str) -> bool:
-    try:
-        return os.path.samefile(directory, os.getcwd())
-    except OSError:
-        return False

@@ -11,8 +11,8 @@ from typing import Any
 from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus
 from signoff.broker.wall_clock import pause_for
+from signoff.engine.resumable_runs import ResumableRuns
 from signoff.errors import SignoffError
-from signoff.wiring.resumable_runs import ResumableRuns
 
 AGAIN = 1.0
 """Seconds before the next look after one that failed."""

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from signoff.broker.run_status import RunStatus
 from signoff.core.run import SavedRun
+from signoff.engine.fair_order import ready_since
+from signoff.engine.resumable_runs import ResumableRuns
+from signoff.engine.resumer import ResumeLoop
 from signoff.errors import RunOver, RunTaken, SignoffError, StoreError, WaitsElsewhere, WrongUse
-from signoff.wiring.fair_order import ready_since
-from signoff.wiring.resumable_runs import ResumableRuns
-from signoff.wiring.resume_loop import ResumeLoop
 
 if TYPE_CHECKING:
     from signoff.gate.capability import Signoff
