@@ -15,7 +15,7 @@ from signoff.core.run import RunState, SavedRun
 from signoff.engine.resumable_runs import SERVED, ResumableRuns
 from signoff.engine.run_text import answer_text, failure_text
 from signoff.wiring import RunOptions, Task, channel_runs, job_for
-from signoff.wiring.job import Job
+from signoff.wiring.job import Job, job_of
 
 ASKS = TURNS.partition("\n")[2]
 """The same without the greeting: it asks at once."""
@@ -351,6 +351,20 @@ async def test_another_process_that_is_faster_is_left_alone(town: Town) -> None:
         await town.running.idle()
         assert town.thread.told.empty()
         assert (await town.broker.runs.status(run.id)).word == "running"
+
+
+async def test_a_run_that_was_read_before_another_process_took_it_goes_on_from_where_it_is_now(town: Town) -> None:
+    town.write(talker=ASKS)
+    with town.at_work():
+        await town.says("note the eggs")
+        [read] = await town.runs()
+        options = RunOptions(store=f"sqlite:{town.directory / 'signoff.db'}", unattended="park", wait=timedelta(0))
+        faster, slower = job_of(read, options), job_of(read, options)
+        asked = (await faster.resume(read)).waiting[0]
+        await town.answer(asked)
+        assert (await slower.resume(read)).output == "You said: wrote 4 bytes to a.txt"
+        faster.close()
+        slower.close()
 
 
 async def test_secrets_are_masked_in_what_is_told(town: Town) -> None:

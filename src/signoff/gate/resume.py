@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -14,6 +14,7 @@ from pydantic_ai.run import AgentRunResult
 from pydantic_ai.tools import DeferredToolRequests
 
 from signoff.core.request import ApprovalRequest
+from signoff.core.run import SavedRun
 from signoff.errors import WaitsElsewhere, WrongUse
 from signoff.gate.capability import Signoff
 from signoff.gate.gated_agents import signoff_of
@@ -99,14 +100,15 @@ async def resume_run(
     *,
     calls: Mapping[str, Any] | None = None,
     prompt: Any = None,
-    after: Conversation | None = None,
+    begin: Callable[[SavedRun], Awaitable[Mapping[str, Any]]] | None = None,
     **options: Any,
 ) -> AgentRunResult[OutT]:
-    """Resume a run in the gate's store, by its id or the beginning of it.
+    """Take a run in the gate's store, execute it until it ends or waits, and put it down.
 
-    Raises `RunTaken` if another process executes it, `RunOver` if it has ended. A run that died before it asked
-    anything starts again with its prompt: the saved text, or `prompt` if it was more than text. It follows `after`, the
-    conversation before it. `calls` and `options` are as for `resume`.
+    The run is named by its id or the beginning of it. Raises `RunTaken` if another process executes it, `RunOver` if it
+    has ended. A run that died before it asked anything starts again with its prompt: the saved text, or `prompt` if it
+    was more than text. `begin` gives the arguments of `agent.run` for that instead, and is only called then: what was
+    read of a run before it was taken may be out of date. `calls` and `options` are as for `resume`.
     """
     gate = signoff or signoff_of(agent)
     if gate is None:
@@ -117,8 +119,8 @@ async def resume_run(
         conversation = await conversation_of(broker, gate.histories, run)
         with executing(run, requests):
             if conversation is None:
-                begins = {"infer_name": cast("Any", False), **options, **following(after)}
-                return await agent.run(prompt or run.prompt, **begins)
+                begins = await begin(run) if begin is not None else {"user_prompt": prompt or run.prompt}
+                return await agent.run(**{"infer_name": cast("Any", False), **options, **begins})
             _refuse_without_results(run.id, conversation, calls or {})
             known = {request.call.key: request for request in requests if request.call is not None}
             return await _go_on(agent, gate, conversation, known, calls, options)

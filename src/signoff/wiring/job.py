@@ -156,12 +156,14 @@ class Job:
 
     async def resume(self, run: SavedRun) -> Finished:
         """Resume a run of this job."""
-        task, before = Task.of(run), run.setup.after
-        prompt = self.prompt(task) if not run.rest else None
-        # A run without saved progress starts again, after the turn that it followed.
-        after = await self._said(before, run.id) if before and prompt is not None else None
-        options = {**self.run_options(task), **_in(run.conversation_id if prompt is not None else "")}
-        finished = await self.runner.resume(run.id, prompt, after=after, options=options)
+        task = Task.of(run)
+
+        async def begin(taken: SavedRun) -> tuple[Prompt, Conversation | None]:
+            # A run without saved progress starts again, after the turn that it followed.
+            before = taken.setup.after
+            return self.prompt(task), await self._said(before, taken.id) if before else None
+
+        finished = await self.runner.resume(run.id, begin, options=self.run_options(task))
         await self._sign()
         return await self._with_resumer(finished)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
@@ -108,18 +108,20 @@ class Runner:
     async def resume(
         self,
         run_id: str,
-        prompt: Prompt | None = None,
+        begin: Callable[[SavedRun], Awaitable[tuple[Prompt, Conversation | None]]],
         *,
-        after: Conversation | None = None,
         options: Mapping[str, Any] = _NOTHING,
     ) -> Finished:
-        """Resume a saved run. It starts again with `prompt` if it made no progress and its prompt was more than text.
+        """Resume a saved run. If it made no progress, `begin` gives its prompt and the conversation that it follows."""
 
-        `after` is the conversation that it then continues.
-        """
+        async def begins(run: SavedRun) -> Mapping[str, Any]:
+            prompt, after = await begin(run)
+            conversation = {"conversation_id": run.conversation_id} if run.conversation_id else {}
+            return {"user_prompt": prompt, **conversation, **following(after)}
+
         options = self._options(options)
         with asking(self.approver):
-            result = await resume_run(self.agent, run_id, self.gate, prompt=prompt, after=after, **options)
+            result = await resume_run(self.agent, run_id, self.gate, begin=begins, **options)
         return await self._finished(result, run_id)
 
     async def said_in(self, run_id: str) -> Conversation | None:
