@@ -275,8 +275,9 @@ def test_without_a_server_resume_watch_goes_on_with_workers_and_agents(tmp_path:
     shop = Shop(tmp_path / "shop").write(f'{PROJECT}agents: {{shop: "shop_agents:agent"}}\n')
     begins(shop)
     shop.asks()
+    shop.signoff("halt")
     process = start.Process(
-        [*start.SIGNOFF, "resume", "--watch"],
+        ["sh", "-c", 'trap "" INT; exec "$@"', "as a script starts it with &", *start.SIGNOFF, "resume", "--watch"],
         cwd=shop.directory,
         env=shop.plain,
         stdout=subprocess.PIPE,
@@ -288,6 +289,8 @@ def test_without_a_server_resume_watch_goes_on_with_workers_and_agents(tmp_path:
         printed.until("as they are answered")
         for request in shop.waiting():
             shop.signoff("approve", request)
+        until(lambda: [one["state"] for one in shop.runs()] == ["ready", "ready"], "both are answered")
+        shop.signoff("unhalt")
         until(lambda: shop.lines() and shop.lines("paid.txt"), "both went on")
         until(lambda: [one["state"] for one in shop.runs()] == ["done", "done"], "both are over")
         process.send_signal(signal.SIGTERM)

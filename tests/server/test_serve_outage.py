@@ -16,7 +16,7 @@ import pytest
 from tests import start
 from tests.server.serving import Served, Shop, until
 
-from signoff.engine.resumable_runs import SERVED
+from signoff.engine.care import SERVED
 from signoff.ports import Transaction
 from signoff.store.sqlite import SqliteStore
 

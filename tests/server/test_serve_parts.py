@@ -32,7 +32,7 @@ from signoff.cli.systemd_unit import unit_text
 from signoff.config import load_settings, no_settings
 from signoff.core.run import RunSetup, SavedRun
 from signoff.engine.fair_order import fair_order
-from signoff.errors import SignoffError, StoreError, WrongFile, WrongUse
+from signoff.errors import RunError, SignoffError, StoreError, WrongFile, WrongUse
 from signoff.processes import BEAT, LEASE
 from signoff.server.listener import bound
 from signoff.server.operations import operations
@@ -397,7 +397,8 @@ async def test_a_process_that_says_very_much_is_known_by_its_last_line(
     monkeypatch.setattr(run_process, "COMMAND", (sys.executable, "-S", "-c", talks))
     tracemalloc.start()
     try:
-        assert await run_process.resumed_apart("r", str(tmp_path), "sqlite:x.db") == "the end of it"
+        with pytest.raises(RunError, match=r"^the end of it$"):
+            await run_process.RunProcess(str(tmp_path), "sqlite:x.db").resume(SavedRun(id="r"))
         assert tracemalloc.get_traced_memory()[1] < 4_000_000
     finally:
         tracemalloc.stop()

@@ -10,11 +10,14 @@ import pytest
 from tests.wiring.town import PATIENCE, PROJECT, TIMEOUT, TURNS, Town, several, working
 
 from signoff.broker import Broker
+from signoff.broker.run_status import RunStatus
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.run import RunState, SavedRun
-from signoff.engine.resumable_runs import SERVED, ResumableRuns
+from signoff.engine.care import SERVED, Executor, RunCare
+from signoff.engine.resumable_runs import ResumableRuns
 from signoff.engine.run_text import answer_text, failure_text
-from signoff.wiring import RunOptions, Task, channel_runs, job_for
+from signoff.engine.segment_end import SegmentEnd
+from signoff.wiring import RunOptions, Task, job_builds, job_for
 from signoff.wiring.job import Job, job_of
 
 ASKS = TURNS.partition("\n")[2]
@@ -222,7 +225,7 @@ async def test_while_halted_nothing_begins_or_goes_on(town: Town) -> None:
         await town.broker.switch.halt(by="ana", why="lunch")
         assert "halted by ana" in await town.says("x", at="99/")
         await town.answer(asked)
-        await town.running.look()
+        await town.running.resumer.look()
         await town.running.idle()
         assert town.note() == ""
         await town.broker.switch.unhalt(by="ana")
@@ -245,7 +248,7 @@ async def test_a_run_of_another_directory_is_left_to_others_and_that_is_said_onc
             assert (told.state, told.text) == (RunState.GOING, f"Answered. To resume: signoff resume {run.id}")
             town.clock.advance(60)
         async with working(town):
-            await asyncio.wait_for(town.running.look(), PATIENCE)
+            await asyncio.wait_for(town.running.resumer.look(), PATIENCE)
             assert town.thread.told.empty(), "said once"
     async with working(town):
         assert (await town.told()).text == "You said: wrote 4 bytes to a.txt"
@@ -280,7 +283,7 @@ async def test_a_run_that_somebody_stopped_at_a_terminal_is_left_to_them(town: T
         asked = await town.asked()
         await town.broker.cancel(asked.id, "stopped")
         assert (await town.broker.runs.status(run)).word == "ready"
-        await town.running.look()
+        await town.running.resumer.look()
         await town.running.idle()
         assert (await town.broker.runs.status(run)).run.epoch == 1
 
@@ -298,7 +301,7 @@ async def test_a_run_that_cannot_go_on_is_tried_again_later_and_said_once(town: 
         assert told.state is RunState.GOING
         assert "talker.yaml" in told.text
         await town.line("failed")
-        await town.running.look()
+        await town.running.resumer.look()
         await town.running.idle()
         assert town.lines.empty(), "not again at once"
         town.clock.advance(5)
@@ -327,8 +330,8 @@ async def test_ctrl_c_puts_down_what_is_in_hand_and_the_next_process_goes_on_wit
         assert (await town.told()).text == "Looked."
 
 
-async def test_more_runs_than_go_on_at_once_all_come_to_an_end(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signoff.wiring.channel_runs.AT_ONCE", 2)
+async def test_more_runs_than_go_on_at_once_all_come_to_an_end(town: Town) -> None:
+    town.at_once = 2
     places = [f"{number}/" for number in range(1, 6)]
     with town.at_work():
         assert [await town.says("hi", at=at) for at in places] == [
@@ -347,7 +350,7 @@ async def test_another_process_that_is_faster_is_left_alone(town: Town) -> None:
         [run] = await town.runs()
         other = Broker(town.store, town.clock)
         await other.runs.take(run.id)
-        await town.running.look()
+        await town.running.resumer.look()
         await town.running.idle()
         assert town.thread.told.empty()
         assert (await town.broker.runs.status(run.id)).word == "running"
@@ -394,7 +397,7 @@ BOTH = """\
 async def test_one_of_two_answers_is_acted_upon_after_a_halt_in_the_same_instant(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = channel_runs.job_of
+    real = job_builds.job_of
 
     def halted(run: SavedRun, options: RunOptions) -> Job:
         if not town.note("b.txt") and run.epoch > 1:
@@ -406,12 +409,12 @@ async def test_one_of_two_answers_is_acted_upon_after_a_halt_in_the_same_instant
     async with working(town):
         await town.says("note both")
         eggs, milk = sorted([await town.asked(), await town.asked()], key=lambda one: one.args["path"])
-        monkeypatch.setattr(channel_runs, "job_of", halted)
+        monkeypatch.setattr(job_builds, "job_of", halted)
         await town.answer(milk)
         await town.until(lambda: is_halted(town))
         await town.running.idle()
         assert town.note("b.txt") == ""
-        monkeypatch.setattr(channel_runs, "job_of", real)
+        monkeypatch.setattr(job_builds, "job_of", real)
         await town.broker.switch.unhalt(by="ana")
         await town.until(lambda: has_note(town, "b.txt"))
         await town.answer(eggs)
@@ -430,7 +433,7 @@ async def has_note(town: Town, name: str) -> bool | None:
 async def test_an_agent_that_is_not_made_in_time_stops_no_other_and_is_tried_again(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, over = channel_runs.job_of, threading.Event()
+    real, over = job_builds.job_of, threading.Event()
 
     def hangs(run: SavedRun, options: RunOptions) -> Job:
         if run.agent == "worker:one":
@@ -439,34 +442,47 @@ async def test_an_agent_that_is_not_made_in_time_stops_no_other_and_is_tried_aga
 
     written = several("one", "two")
     town.write(written["project"], **{name: written[name] for name in ("one", "two")})
-    monkeypatch.setattr(channel_runs, "job_of", hangs)
-    monkeypatch.setattr(channel_runs, "BUILDING", 0.1)
+    monkeypatch.setattr(job_builds, "job_of", hangs)
+    monkeypatch.setattr(job_builds, "BUILDING", 0.1)
     async with working(town):
         await town.says("one: hi", at="1/")
         assert "could not be built" in await town.line("failed")
         first = await town.told()
         assert (first.state, "could not be built" in first.text) == (RunState.GOING, True)
-        monkeypatch.setattr(channel_runs, "BUILDING", PATIENCE)  # a tenth of a second may be short for one that is well
+        monkeypatch.setattr(job_builds, "BUILDING", PATIENCE)  # a tenth of a second may be short for one that is well
         await town.says("two: hi", at="2/")
         assert (await town.told()).text == "two one"
         over.set()
         assert (await town.told()).text == "one one"
 
 
+class Lookout(RunCare):
+    """Looks after every run that it can look at, and after those whose process died."""
+
+    def looks_after(self, run: SavedRun) -> bool:
+        if run.id == "odd":
+            raise OSError("File name too long")
+        return True
+
+    def takes(self, status: RunStatus) -> bool:
+        return status.died
+
+    async def executor(self, run: SavedRun) -> Executor:
+        raise AssertionError("it only looks")
+
+    async def ended(self, run: SavedRun, end: SegmentEnd, *, again: bool) -> None: ...
+
+    def trouble(self, error: Exception, run_id: str = "") -> None: ...
+
+
 async def test_a_run_that_cannot_be_looked_at_stops_no_other(town: Town) -> None:
     with town.at_work():
-        odd, fine = [
+        runs = [
             await town.broker.runs.begin(SavedRun(id=name, agent="worker:x", prompt="x"), put_down=True)
             for name in ("odd", "fine")
         ]
-
-        def ours(run: SavedRun) -> bool:
-            if run.id == odd.id:
-                raise OSError("File name too long")
-            return True
-
-        looking = ResumableRuns(town.broker, [SERVED], only=lambda run: True, looks_after=ours, takes_dead=True)
-        town.store.later("hold", lambda tx: [tx.runs.put(one.changed(holder="gone")) for one in (odd, fine)])
+        looking = ResumableRuns(Lookout(town.broker, [SERVED]))
+        town.store.later("hold", lambda tx: [tx.runs.put(one.changed(holder="gone")) for one in runs])
         assert [one.run.id for one in await looking.found(())] == ["fine"], "its process is gone, and nobody has to say"
 
 
@@ -474,7 +490,7 @@ async def test_a_clock_that_is_set_back_is_no_reason_to_wait(town: Town) -> None
     with town.at_work():
         run = await town.broker.runs.begin(SavedRun(id="r", agent="worker:x", prompt="x"), put_down=True)
         town.store.later("hold", lambda tx: tx.runs.put(run.changed(holder="gone")))
-        looking = ResumableRuns(town.broker, (), looks_after=lambda run: True, takes_dead=True)
+        looking = ResumableRuns(Lookout(town.broker))
         looking.wait(run.id)
         assert await looking.found(()) == []
         town.clock.advance(-3600)

@@ -68,7 +68,7 @@ def killed_before_it_is_told(directory: str) -> str:
         town.open()
         town.post.say = say
         await town.says("tell me")
-        await town.running.look()
+        await town.running.resumer.look()
         await town.running.idle()
 
     async def told() -> str:

@@ -85,7 +85,7 @@ async def test_what_is_done_elsewhere_is_begun_once_and_waited_for(fax: Town) ->
         assert told.state is RunState.GOING
         assert "waits for an external result" in told.text and f"signoff cancel {run.id}" in told.text
         town.clock.advance(timedelta(minutes=10))
-        await town.running.look()
+        await town.running.resumer.look()
         await town.running.idle()
         assert (await town.runs())[0].epoch == 2, "taken up once"
         assert f"run {run.id} is still running" in await town.says("and?")
@@ -133,7 +133,7 @@ async def test_something_that_fails_after_the_end_is_not_the_answer(
         await town.says("hi")
         told = await town.told()
         assert (told.state, told.text) == (RunState.DONE, "Hello. What shall I note?")
-        assert "cannot be written" in await town.line("failed")
+        await town.line("cannot be written")
 
 
 async def test_a_turn_that_somebody_else_ends_is_told_whole(town: Town) -> None:
@@ -148,15 +148,14 @@ async def test_a_turn_that_somebody_else_ends_is_told_whole(town: Town) -> None:
         await town.says("hi")
         asked = await town.asked()
         await town.running.idle()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("signoff.wiring.channel_runs.AT_ONCE", 0)
-            await town.answer(asked)
-            [run] = await town.runs()
-            job = job_of(run, RunOptions(store=f"sqlite:{town.directory / 'signoff.db'}", unattended="park"))
-            done = await job.resume(run)
-            job.close()
-            town.clock.advance(timedelta(minutes=1))
-            told = await town.told()
+        town.running.at_once = 0
+        await town.answer(asked)
+        [run] = await town.runs()
+        job = job_of(run, RunOptions(store=f"sqlite:{town.directory / 'signoff.db'}", unattended="park"))
+        done = await job.resume(run)
+        job.close()
+        town.clock.advance(timedelta(minutes=1))
+        told = await town.told()
         assert (told.state, told.text) == (RunState.DONE, done.output)
         assert told.text == text
         await town.running.idle()
@@ -172,13 +171,13 @@ async def test_nothing_is_remembered_of_runs_that_are_over(town: Town) -> None:
         await town.asked()
         run = (await town.runs())[-1]
         await town.running.idle()
-        await town.running.look()
-        assert town.running._looking.turns == {run.id}
+        await town.running.resumer.look()
+        assert town.running._turns == {run.id}
         await town.broker.runs.cancel(run.id, by="ana")
-        await town.running.look()
+        await town.running.resumer.look()
         await town.running.idle()
         town.clock.advance(timedelta(minutes=1))
         assert (await town.told()).state is RunState.CANCELLED
-        looking = town.running._looking
-        assert not (looking._acted or looking._failed or looking._resting or looking.told or looking.turns)
+        running = town.running
+        assert not (running._turns or running._told or running._here or running.resumer._runs._known)
         assert not town.post.in_hand

@@ -89,6 +89,7 @@ class Town:
         """What whoever looks on was told."""
         self.task: asyncio.Task[None]
         """What goes on with runs, while `working`."""
+        self.at_once = 16
         self._heard = 0
 
     def write(self, project: str = PROJECT, **scripts: str) -> Town:
@@ -114,7 +115,13 @@ class Town:
         )
         given = RunOptions(store=f"sqlite:{self.directory / 'signoff.db'}", **options)
         self.running = Running(
-            self.post, self.broker, self.settings, self.settings.channels, given, observe=self.lines.put_nowait
+            self.post,
+            self.broker,
+            self.settings,
+            self.settings.channels,
+            given,
+            observe=self.lines.put_nowait,
+            at_once=self.at_once,
         )
 
     @contextmanager

@@ -60,10 +60,15 @@ def run_until_stopped(
     here = frozenset(name for name in names if settings.channels[name].use == "terminal")
     report = ChannelReport(as_json=as_json, here=here)
     run_options = _run_options(store, policy) if resume else None
+    run_and_close(_stay(list(dict.fromkeys(names)), broker, settings, run_options, report), broker)
+
+
+def run_and_close(work: Coroutine[Any, Any, None], broker: Broker) -> None:
+    """Run work that stays, and close the broker at its end, whatever still hangs."""
     before = frozenset(threading.enumerate())
     runner = asyncio.Runner()
     try:
-        runner.run(_stay(list(dict.fromkeys(names)), broker, settings, run_options, report))
+        runner.run(work)
     finally:
         is_held = end_loop(runner)
         broker.watch.close()

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import chdir
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.cli.startup import uncollected
 from signoff.core.exit_codes import FAILED, WAITING
 
 if TYPE_CHECKING:
@@ -118,7 +116,7 @@ def resume(
     if watch:
         from signoff.cli.resume_watch import watch_runs
 
-        watch_runs(options, lambda status: _resumed(status, options, going, traceback=traceback, alone=False))
+        watch_runs(options, going, traceback=traceback)
         return
     with telling_where(chosen):
         found = [] if chosen.is_missing else _found(run, options)
@@ -252,31 +250,18 @@ def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback:
 
 
 async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
-    """Finish the run. If it was a turn of a chat and a person is at the terminal, continue the chat.
+    """Execute the run until it ends or waits. If it was a turn of a chat and is `alone`, continue the chat."""
+    from signoff.cli.terminal_runs import TerminalRuns
+    from signoff.engine.segment import segment
+    from signoff.wiring import open_broker
 
-    Changes to the run's working directory, because code of an agent may depend on it. This process executes one run at
-    a time.
-    """
-    with uncollected():
-        from signoff.wiring.job import directory_of
-
-    with chdir(directory_of(status.run) if status.run.agent else os.curdir):
-        return await _to_end(status, options, going, alone=alone)
-
-
-async def _to_end(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
-    run = status.run
-    with uncollected():
-        from signoff.wiring import Task, job_of
-
-        job = job_of(run, options)
-    going.begun(job, run.setup.loosened)(run.id)
-    going.progress.waits(await job.runner.gate.broker.runs.waiting(run.id))
-    finished = await going.on(job.resume(run))
-    code = going.say(finished)
-    if code == WAITING or not alone or not run.setup.chat or not sys.stdin.isatty():
-        return code
-    from signoff.cli.chat_command import talk
-
-    task = Task(text="", input=run.setup.input)
-    return WAITING if await talk(job, task, going, after=finished) is not None else 0
+    broker, _ = open_broker(options.store, options.policy)
+    try:
+        runs = TerminalRuns(broker, options, going, chats=alone)
+        end = await segment(runs, status)
+        if end.error is not None:
+            raise end.error
+        return runs.code
+    finally:
+        broker.watch.close()
+        broker.store.close()

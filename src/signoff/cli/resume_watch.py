@@ -2,121 +2,128 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
-import sys
-import warnings
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from types import FrameType
+from collections.abc import Collection
+from traceback import print_exception
 from typing import TYPE_CHECKING
 
 import click
 
-from signoff.cli.loops import run as run_loop
-from signoff.cli.terminal_text import safe
-from signoff.core.exit_codes import WAITING
+from signoff.cli.channels_run import run_and_close, stopping
+from signoff.cli.terminal_runs import TerminalRuns
+from signoff.cli.terminal_text import agent_name
+from signoff.core.safe_text import safe_text
+from signoff.engine.care import Executor
+from signoff.engine.run_text import cannot_now, rests_text
+from signoff.engine.segment_end import Came, SegmentEnd
+from signoff.errors import SignoffError, WrongUse
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.run_status import RunStatus
+    from signoff.cli.run_screen import Going
     from signoff.core.run import SavedRun
-    from signoff.engine.resumable_runs import ResumableRuns
     from signoff.wiring import RunOptions
 
-INTERRUPTED = 130
 
-
-def watch_runs(options: RunOptions, resume: Callable[[RunStatus], int]) -> None:
-    """Resume whatever can continue, until Ctrl-C or SIGTERM. `resume` returns the exit code of that run."""
-    from signoff.engine.resumable_runs import ResumableRuns
+def watch_runs(options: RunOptions, going: Going, *, traceback: bool) -> None:
+    """Resume whatever can continue, until Ctrl-C or SIGTERM."""
     from signoff.wiring import open_broker
 
     broker, settings = open_broker(options.store, options.policy)
-
-    def is_ours(run: SavedRun) -> bool:
-        return bool(run.agent) or (bool(run.name) and run.name in settings.agents)
-
-    looking = ResumableRuns(broker, (), only=is_ours, looks_after=is_ours, takes_dead=True)
+    runs = WatchedRuns(broker, options, going, settings.agents, traceback=traceback)
     click.echo("Resuming runs as they are answered. Ctrl-C stops.", err=True)
-    try:
-        with _ended_by_sigterm():
-            found = run_loop(_ready(broker, is_ours))
-            while True:
-                for status in found:
-                    looking.takes_up(status)
-                    _go_on(status, looking, resume)
-                found = run_loop(_next(broker, looking))
-    except KeyboardInterrupt:
+    with going.alone_on_stdout():
+        run_and_close(runs.run(), broker)
+
+
+class WatchedRuns(TerminalRuns):
+    """All runs of a store whose agents are known, one at a time. What they come to is printed."""
+
+    def __init__(
+        self, broker: Broker, options: RunOptions, going: Going, agents: Collection[str], *, traceback: bool
+    ) -> None:
+        """`agents` are the names of programs' agents that the project's file knows."""
+        from signoff.wiring.job_builds import JobBuilds
+
+        super().__init__(broker, options, going)
+        self._agents = agents
+        self._traceback = traceback
+        self._first: set[str] = set()
+        """Runs that could be resumed at the start. They are, whether or not somebody answered."""
+        self._told: dict[str, str] = {}
+        """What was printed of runs that cannot be resumed here, by run id."""
+        self._trouble = ""
+        self._builds = JobBuilds(lambda run: None)
+
+    async def run(self) -> None:
+        """Resume runs until Ctrl-C or SIGTERM."""
+        from signoff.engine.resumer import Resumer
+        from signoff.wiring.resumers import WATCH, note_resumer
+
+        with stopping(self._stopped):
+            await note_resumer(self.broker.ledger, WATCH)
+            await self.broker.sweep()
+            self._first = {one.run.id for one in await self.broker.runs.list(going=True) if one.word == "ready"}
+            await Resumer(self).run()
+
+    def looks_after(self, run: SavedRun) -> bool:
+        return bool(run.agent) or (bool(run.name) and run.name in self._agents)
+
+    def takes(self, status: RunStatus) -> bool:
+        return status.died or status.run.id in self._first
+
+    async def is_hindered(self, status: RunStatus) -> bool:
+        from signoff.wiring.job import directory_of
+
+        run = status.run
+        try:
+            if run.agent:
+                directory_of(run)
+        except (WrongUse, OSError) as error:
+            if self._told.get(run.id) != str(error):
+                self._told[run.id] = str(error)
+                self._say(run, str(error))
+            return True
+        return False
+
+    async def executor(self, run: SavedRun) -> Executor:
+        self._trouble = ""
+        self._told.pop(run.id, None)
+        self._first.discard(run.id)
+        if not self.going.as_json:
+            click.echo(f"run {run.id}: {agent_name(run.agent)}", err=True)
+        return await self.at_terminal(run, self._builds.built)
+
+    async def ended(self, run: SavedRun, end: SegmentEnd, *, again: bool) -> None:
+        if again:
+            return
+        match end.came:
+            case Came.ENDED if end.error is not None:
+                self._say(run, f"the agent failed: {end.text}", end.error)
+            case Came.FAILED:
+                self._say(run, cannot_now(run.id, end.text), end.error)
+            case Came.UNREACHABLE:
+                self._say(run, f"It continues when the store works again: {end.text}")
+            case Came.HALTED:
+                self._say(run, str(end.error))
+            case Came.RESTS if end.finished is None:
+                self._say(run, rests_text(run.id))
+            case _:
+                pass
+
+    def trouble(self, error: Exception, run_id: str = "") -> None:
+        if str(error) != self._trouble:
+            self._trouble = str(error)
+            click.echo(f"signoff: cannot read which runs are ready: {safe_text(str(error))}", err=True)
+
+    def _stopped(self) -> None:
+        self.going.progress.ended()
         click.echo("Stopped. Answered runs stay ready to resume.", err=True)
-    finally:
-        broker.watch.close()
-        broker.store.close()
 
-
-def _go_on(status: RunStatus, looking: ResumableRuns, resume: Callable[[RunStatus], int]) -> None:
-    """Resume one run. If it cannot continue, it is not retried for a while (backoff); Ctrl-C ends the watch."""
-    run_id = status.run.id
-    code = resume(status)
-    if code == INTERRUPTED:
-        raise KeyboardInterrupt
-    if code in (0, WAITING):
-        looking.went_on(run_id)
-    else:
-        looking.wait(run_id)
-    looking.at(run_id)
-
-
-async def _ready(broker: Broker, is_ours: Callable[[SavedRun], bool]) -> list[RunStatus]:
-    """Runs that can be resumed at the start, including those whose process died."""
-    from signoff.wiring.resumers import WATCH, note_resumer
-
-    await note_resumer(broker.ledger, WATCH)
-    await broker.sweep()
-    runs = await broker.runs.list(going=True)
-    return [one for one in reversed(runs) if one.word in ("ready", "died") and is_ours(one.run)]
-
-
-async def _next(broker: Broker, looking: ResumableRuns) -> list[RunStatus]:
-    """Wait until runs can be resumed, and return them. Deadlines that pass meanwhile are applied."""
-    from signoff.engine.resumer import EVERY
-    from signoff.errors import StoreError
-
-    loop, changed = asyncio.get_running_loop(), asyncio.Event()
-
-    def tick() -> None:
-        with suppress(RuntimeError):  # the loop was closed in the same instant
-            loop.call_soon_threadsafe(changed.set)
-
-    stop = broker.store.watch(tick)
-    try:
-        while True:
-            changed.clear()
-            try:
-                await broker.sweep()
-                if found := await looking.found(()):
-                    return found
-            except StoreError as error:
-                warnings.warn(f"cannot read which runs are ready: {safe(str(error))}", RuntimeWarning, stacklevel=2)
-                looking.at_all()
-            try:
-                await asyncio.wait_for(changed.wait(), EVERY.total_seconds())
-            except TimeoutError:
-                looking.at_all()  # a process that dies does not notify anybody
-    finally:
-        stop()
-
-
-@contextmanager
-def _ended_by_sigterm() -> Generator[None]:
-    """Handle SIGTERM like Ctrl-C."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-        sys.stderr.flush()
+    def _say(self, run: SavedRun, text: str, error: Exception | None = None) -> None:
+        click.echo(f"signoff: run {run.id}: {safe_text(text, lines=True)}", err=True)
+        if error is not None and not isinstance(error, SignoffError):
+            if self._traceback:
+                print_exception(error)
+            else:
+                click.echo("  --traceback shows where.", err=True)

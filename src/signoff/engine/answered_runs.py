@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from signoff.broker.run_status import RunStatus
 from signoff.core.run import SavedRun
-from signoff.engine.fair_order import ready_since
-from signoff.engine.resumable_runs import ResumableRuns
-from signoff.engine.resumer import ResumeLoop
-from signoff.errors import RunOver, RunTaken, SignoffError, StoreError, WaitsElsewhere, WrongUse
+from signoff.engine.care import Executor, RunCare
+from signoff.engine.resumer import Resumer
+from signoff.engine.segment_end import Came, SegmentEnd
+from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
     from signoff.gate.capability import Signoff
-    from signoff.workers.runtime import Agent, AgentRunResult
+    from signoff.workers.runtime import Agent, AgentRunResult, Finished
 
 DepsT = TypeVar("DepsT")
 OutT = TypeVar("OutT")
@@ -56,19 +55,15 @@ async def resume_answered(
     fails has ended, and is yielded with its error; the others continue. If you leave the loop early, runs in progress
     are suspended.
     """
-    answered: _AnsweredRuns[OutT] = _AnsweredRuns(agent, signoff, at_once, options)
-    looking = asyncio.create_task(answered.loop.run())
+    care: AgentRuns[OutT] = AgentRuns(agent, gate_of(agent, signoff), options, at_once)
+    looking = asyncio.create_task(Resumer(care).run(watch=watch))
+    looking.add_done_callback(lambda _: care.news.set())
     try:
-        await asyncio.wait([looking], timeout=0)
         while True:
-            while not answered.done.empty():
-                yield answered.done.get_nowait()
-            if not watch and await answered.is_idle():
-                return
-            waiting = asyncio.create_task(answered.news.wait())
-            await asyncio.wait([looking, waiting], return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            answered.news.clear()
+            await care.news.wait()
+            care.news.clear()
+            while not care.done.empty():
+                yield care.done.get_nowait()
             if looking.done():
                 looking.result()
                 return
@@ -77,71 +72,60 @@ async def resume_answered(
         await asyncio.gather(looking, return_exceptions=True)
 
 
-@dataclass(slots=True)
-class _AnsweredRuns(Generic[OutT]):
-    agent: Agent[Any, OutT]
-    signoff: Signoff | None
-    at_once: int
-    options: dict[str, Any]
-    done: asyncio.Queue[ResumedRun[OutT]] = field(default_factory=asyncio.Queue["ResumedRun[OutT]"])
-    news: asyncio.Event = field(default_factory=asyncio.Event)
-    loop: ResumeLoop = field(init=False)
-    _looking: ResumableRuns = field(init=False)
-    _gate: Signoff = field(init=False)
-    _has_looked: bool = False
+def gate_of(agent: Agent[Any, Any], signoff: Signoff | None) -> Signoff:
+    """Return the gate with the store of an agent's runs. Raises `WrongUse` if they cannot be found there."""
+    from signoff.gate.gated_agents import signoff_of
 
-    def __post_init__(self) -> None:
-        from signoff.gate.gated_agents import signoff_of
+    gate = signoff or signoff_of(agent)
+    if gate is None or not gate.broker.store.is_durable:
+        raise WrongUse("runs are only saved if the agent has a Signoff with a store: Signoff(…, store='sqlite:FILE')")
+    if not agent.name or agent.name not in gate.gate.names:
+        raise WrongUse("this agent has no name to know its runs by: write Agent(…, name='shop')")
+    return gate
 
-        gate = self.signoff or signoff_of(self.agent)
-        if gate is None or not gate.broker.store.is_durable:
-            raise WrongUse(
-                "runs are only saved if the agent has a Signoff with a store: Signoff(…, store='sqlite:FILE')"
-            )
-        if not self.agent.name or self.agent.name not in gate.gate.names:
-            raise WrongUse("this agent has no name to know its runs by: write Agent(…, name='shop')")
+
+class AgentRuns(RunCare, Generic[OutT]):
+    """The runs of an agent in a program's own loop. They are executed by the agent itself."""
+
+    secrets = ()
+
+    def __init__(self, agent: Agent[Any, OutT], gate: Signoff, options: Mapping[str, Any], at_once: int) -> None:
+        super().__init__(gate.broker, at_once=at_once)
+        self._agent = agent
         self._gate = gate
-        self._looking = ResumableRuns(gate.broker, (), only=self._is_ours, looks_after=lambda run: True)
-        self.loop = ResumeLoop(gate.broker, self._looking, found=self._found, failed=self._failed, ended=self._ended)
+        self._options = options
+        self.done: asyncio.Queue[ResumedRun[OutT]] = asyncio.Queue()
+        self.news = asyncio.Event()
+        """Set when a run is done, or the loop is over."""
 
-    async def is_idle(self) -> bool:
-        """Return whether no run executes, and none can be resumed."""
-        if not self._has_looked or self.loop.tasks or not self.done.empty():
-            return False
-        return not await self._looking.found(self.loop.tasks)
+    def looks_after(self, run: SavedRun) -> bool:
+        return not run.agent and run.name == self._agent.name
 
-    def _is_ours(self, run: SavedRun) -> bool:
-        return not run.agent and run.name == self.agent.name
+    async def executor(self, run: SavedRun) -> Executor:
+        return self
 
-    async def _found(self, found: Sequence[RunStatus]) -> None:
-        for status in sorted(found, key=ready_since):
-            if len(self.loop.tasks) < self.at_once:
-                self.loop.go_on(status, self._go_on(status.run.id))
-            else:
-                self._looking.at(status.run.id)
-        self._has_looked = True
-        self.news.set()
+    async def resume(self, run: SavedRun) -> Finished | None:
+        from signoff.gate.resume import resume_run
+        from signoff.workers.runtime import finished_of
 
-    def _failed(self, error: SignoffError | OSError) -> None:
+        result = await resume_run(self._agent, run.id, self._gate, **self._options)
+        self._tell(ResumedRun(run=run.id, result=result))
+        return finished_of(result)
+
+    async def flush(self) -> None:
+        await self.broker.store.flush()
+
+    def close(self) -> None:
+        """Do nothing: the agent stays."""
+
+    async def ended(self, run: SavedRun, end: SegmentEnd, *, again: bool) -> None:
+        """Tell the program about an error: of a run that failed, or once of one that cannot go on now."""
+        if end.error is not None and end.came in (Came.ENDED, Came.FAILED) and not again:
+            self._tell(ResumedRun(run=run.id, error=end.error))
+
+    def trouble(self, error: Exception, run_id: str = "") -> None:
         """Ignore a failing store: the loop looks again."""
 
-    def _ended(self, run_id: str, task: asyncio.Task[None]) -> None:
+    def _tell(self, done: ResumedRun[OutT]) -> None:
+        self.done.put_nowait(done)
         self.news.set()
-
-    async def _go_on(self, run_id: str) -> None:
-        from signoff.gate.resume import resume_run
-
-        try:
-            result = await resume_run(self.agent, run_id, self._gate, **self.options)
-        except RunOver:
-            return  # another process finished it
-        except (RunTaken, StoreError):  # if the other process does not act on the answer, it is retried
-            self.loop.wait(run_id)
-        except WaitsElsewhere:
-            self._looking.rests(run_id)
-        except Exception as error:  # agents are user code: the error goes to the caller that iterates
-            self.done.put_nowait(ResumedRun(run=run_id, error=error))
-            self.loop.wait(run_id)
-        else:
-            self._looking.went_on(run_id)
-            self.done.put_nowait(ResumedRun(run=run_id, result=result))

@@ -45,3 +45,15 @@ def _plain(value: Any) -> Any:
         return value  # pyright: ignore[reportUnknownVariableType]
     dumped = getattr(value, "model_dump", None)
     return dumped(mode="json") if callable(dumped) else str(value)
+
+
+def cannot_now(run_id: str, why: str) -> str:
+    """Return the text for people about a run that stays, and cannot go on now."""
+    return f"It cannot continue now: {why}\nsignoff retries; or run: signoff resume {run_id}"
+
+
+def rests_text(run_id: str) -> str:
+    """Return the text for people about a run that waits for the result of a deferred tool call."""
+    return (
+        f"It waits for an external result, and continues when a program supplies it. To end it: signoff cancel {run_id}"
+    )

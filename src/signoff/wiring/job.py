@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ from signoff.config.llm_do_words import import_hint
 from signoff.core.address import spoken_name
 from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
-from signoff.engine.resumable_runs import SERVED
+from signoff.engine.care import SERVED
 from signoff.errors import SignoffError, StoreError, WrongUse
 from signoff.policy.engine import Policy
 from signoff.wiring.caller import Caller
@@ -207,6 +207,15 @@ class Job:
         if said is None:
             raise WrongUse(f"run {turn} is not done, or its conversation was not saved: it cannot be continued")
         return said
+
+    @property
+    def secrets(self) -> Iterable[str]:
+        """Texts that are masked in what people are told."""
+        return self.runner.gate.secrets
+
+    async def flush(self) -> None:
+        """Wait until everything that its runs left to be written is in the store."""
+        await self.runner.gate.broker.store.flush()
 
     def close(self) -> None:
         """Write what is pending, and close the store that was opened for the job."""

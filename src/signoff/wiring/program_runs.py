@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from signoff.broker import Broker
 from signoff.broker.run_status import RunStatus
 from signoff.core.run import RunState, SavedRun
 from signoff.delivery import Reconciler
-from signoff.engine.resumable_runs import ResumableRuns
-from signoff.engine.resumer import ResumeLoop
-from signoff.engine.run_text import answer_text
-from signoff.errors import RunOver, RunTaken, SignoffError
+from signoff.engine.care import Executor, RunCare
+from signoff.engine.resumer import Resumer
+from signoff.engine.run_text import answer_text, rests_text
+from signoff.engine.segment_end import Came, SegmentEnd
 from signoff.wiring.run_location import cannot, elsewhere
+
+if TYPE_CHECKING:
+    from signoff.workers.runtime import Finished
 
 _log = logging.getLogger("signoff.discord")
 
@@ -26,7 +30,7 @@ GRACE = timedelta(seconds=10)
 """How long a program may take to resume a run by itself before people are told that none does."""
 
 
-class Resumption:
+class Resumption(RunCare):
     """Looks after the runs that were asked about in one channel."""
 
     def __init__(
@@ -39,60 +43,92 @@ class Resumption:
         only: Callable[[SavedRun], bool] = lambda run: True,
     ) -> None:
         """`only` filters the runs, if something else resumes others."""
-        self.channel = channel
-        self._broker = broker
+        super().__init__(broker, [channel])
+        self._channel = channel
         self._reconciler = reconciler
         self._resume = resume
-        self._looking = ResumableRuns(broker, [channel], only=only)
-        self._loop = ResumeLoop(broker, self._looking, found=self._found, failed=_warn)
+        self._only = only
         self._since: dict[str, datetime] = {}
-        """Since when runs could be resumed, for those that people were not told about yet."""
+        """Since when runs could be resumed that this program does not resume."""
+        self._told: set[str] = set()
+        """Those of them that people were told about."""
+        self._called: dict[str, str] = {}
+        """What people call the agents of the runs that execute here."""
 
     async def run(self) -> None:
         """Look for runs until cancelled. Runs in progress are suspended then."""
-        await self._loop.run()
-
-    async def _found(self, found: Sequence[RunStatus]) -> None:
-        now = self._broker.clock.now()
-        self._since = {one.run.id: self._since.get(one.run.id, now) for one in found}
-        for status in found:
-            run = status.run
-            if self._resume is not None and not run.agent:
-                self._loop.go_on(status, self._go_on(run.id, _name(status), self._resume))
-            elif now - self._since[run.id] < GRACE:
-                self._looking.at(run.id)
-            elif status.answered and not status.waiting:
-                await self._reconciler.say(run.id, _name(status), RunState.GOING, cannot(run) or elsewhere(run))
-                self._looking.takes_up(status)
-
-    async def _go_on(self, run_id: str, name: str, resume: Resume) -> None:
-        self._reconciler.in_hand.add(run_id)  # so that its result is shown in full, and not only its beginning
         try:
-            result = await resume(run_id)
-            if (text := _answer(result)) is not None:
-                await self._reconciler.say(run_id, name, RunState.DONE, text)
-        except RunOver:
-            pass  # another process finished it
-        except RunTaken:  # if the other process does not act on the answer, it is retried
-            self._loop.wait(run_id)
-        except Exception as error:  # user code; what failed is retried
-            self._loop.wait(run_id)
-            _log.error("%s: run %s could not continue; retrying", self.channel, run_id, exc_info=error)
-        else:
-            self._looking.went_on(run_id)
+            await Resumer(self).run()
         finally:
-            self._reconciler.in_hand.discard(run_id)
+            self._reconciler.in_hand -= self._called.keys()
+
+    def only(self, run: SavedRun) -> bool:
+        return self._only(run)
+
+    def looked(self, going: Sequence[SavedRun], over: Sequence[SavedRun]) -> None:
+        for run in over:
+            self._told.discard(run.id)
+
+    def order(self, found: Sequence[RunStatus], busy: Collection[str]) -> Sequence[RunStatus]:
+        now = self.broker.clock.now()
+        self._since = {one.run.id: self._since.get(one.run.id, now) for one in found}
+        return super().order(found, busy)
+
+    async def is_hindered(self, status: RunStatus) -> bool:
+        """Give the program a while to resume the run itself, if it does not have it done here. Then tell people."""
+        run = status.run
+        if self._resume is not None and not run.agent:
+            self._called[run.id] = _name(status)
+            return False
+        is_ready = bool(status.answered) and not status.waiting and run.id not in self._told
+        if is_ready and self.broker.clock.now() - self._since[run.id] >= GRACE:
+            await self._reconciler.say(run.id, _name(status), RunState.GOING, cannot(run) or elsewhere(run))
+            self._told.add(run.id)
+        return True
+
+    async def executor(self, run: SavedRun) -> Executor:
+        assert self._resume is not None, "else it is hindered"
+        self._reconciler.in_hand.add(run.id)  # so that its result is shown in full, and not only its beginning
+        return _ByProgram(self._resume, self.broker)
+
+    async def ended(self, run: SavedRun, end: SegmentEnd, *, again: bool) -> None:
+        name = self._called.get(run.id, "")
+        try:
+            if end.came is Came.ENDED and end.finished is not None:
+                await self._reconciler.say(run.id, name, RunState.DONE, answer_text(end.finished.output))
+            elif end.came is Came.RESTS and not again:
+                await self._reconciler.say(run.id, name, RunState.GOING, rests_text(run.id))
+            elif end.has_failed and not again:
+                what = "could not continue; retrying" if end.came is not Came.ENDED else "failed"
+                _log.error("%s: run %s %s", self._channel, run.id, what, exc_info=end.error)
+        finally:
+            self._called.pop(run.id, None)
+            self._reconciler.in_hand.discard(run.id)
+
+    def trouble(self, error: Exception, run_id: str = "") -> None:
+        what = f"run {run_id}" if run_id else "cannot read which runs are ready"
+        warnings.warn(f"{what}: {error}", RuntimeWarning, stacklevel=2)
 
 
-def _warn(error: SignoffError | OSError) -> None:
-    warnings.warn(f"cannot read which runs are ready: {error}", RuntimeWarning, stacklevel=2)
+class _ByProgram:
+    """Executes a segment by a function of the program."""
 
+    secrets = ()
 
-def _answer(result: object) -> str | None:
-    """Return an agent's answer as text if `result` is a PydanticAI result of a finished run, else None."""
-    from signoff.workers.runtime import is_answer
+    def __init__(self, resume: Resume, broker: Broker) -> None:
+        self._resume = resume
+        self._broker = broker
 
-    return answer_text(result.output) if is_answer(result) else None
+    async def resume(self, run: SavedRun) -> Finished | None:
+        from signoff.workers.runtime import finished_of
+
+        return finished_of(await self._resume(run.id))
+
+    async def flush(self) -> None:
+        await self._broker.store.flush()
+
+    def close(self) -> None:
+        """Do nothing: the program goes on."""
 
 
 def _name(status: RunStatus) -> str:

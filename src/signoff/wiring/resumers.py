@@ -19,14 +19,14 @@ WATCH, CHANNELS = "signoff resume --watch", "signoff channels run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resumer:
+class ResumingProcess:
     """The process that last began to resume runs with a command, as the store has it."""
 
     process: str
     since: datetime
 
 
-_RESUMER = StoredShape(Resumer, "settings")
+_PROCESS = StoredShape(ResumingProcess, "settings")
 
 
 async def note_resumer(ledger: Ledger, command: str) -> None:
@@ -34,7 +34,7 @@ async def note_resumer(ledger: Ledger, command: str) -> None:
 
     def work(tx: Transaction, now: datetime) -> None:
         ledger.enlist(tx, now)
-        tx.settings.put(_key(command), _RESUMER.to_text(Resumer(process=ledger.process.id, since=now)))
+        tx.settings.put(_key(command), _PROCESS.to_text(ResumingProcess(process=ledger.process.id, since=now)))
 
     await ledger.write("note who resumes runs", work)
 
@@ -63,7 +63,7 @@ async def who_resumes(ledger: Ledger, run: SavedRun, here: Settings | None = Non
 
 def _resumes(tx: Transaction, command: str, now: datetime) -> bool:
     text = tx.settings.get(_key(command))
-    return bool(text) and is_alive(tx.processes.get(_RESUMER.from_text(text).process), now)
+    return bool(text) and is_alive(tx.processes.get(_PROCESS.from_text(text).process), now)
 
 
 def _key(command: str) -> str:

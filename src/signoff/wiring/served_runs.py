@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -19,18 +18,20 @@ from signoff.core.people import Actor, ActorKind
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
 from signoff.core.safe_text import in_one_line
+from signoff.engine.care import AT_ONCE, SERVED, Executor
 from signoff.engine.fair_order import fair_order
-from signoff.engine.resumable_runs import SERVED
 from signoff.engine.run_text import failure_text
+from signoff.engine.segment_end import Came, SegmentEnd
 from signoff.errors import RequestError, RunError, RunOver, RunTaken, SignoffError, StoreError, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import Transaction
 from signoff.server.meters import Meters
 from signoff.wiring.agent_answers import answer_question, run_to_ask
-from signoff.wiring.channel_runs import AT_ONCE, BUILDING, RunCare, Running, Telling
+from signoff.wiring.channel_runs import Running, Telling
 from signoff.wiring.job import WORKER, RunOptions, Task, check_name, directory_of, job_for, setup_of
+from signoff.wiring.job_builds import BUILDING
 from signoff.wiring.run_location import cannot, setup_now
-from signoff.wiring.run_process import resumed_apart
+from signoff.wiring.run_process import RunProcess
 from signoff.wiring.served_projects import ServedProject, ServedProjects
 from signoff.wiring.side_thread import in_side_thread
 
@@ -38,7 +39,7 @@ ASKING = 150.0
 """Timeout in seconds for an agent to answer a question asked beside its run, including building it."""
 
 
-class ServedRuns:
+class ServedRuns(Running):
     """Resumes the runs of some projects, and starts new ones. It implements `server.state.RunControl`."""
 
     def __init__(
@@ -55,40 +56,26 @@ class ServedRuns:
         store_failed: Callable[[StoreError], None] = lambda error: None,
     ) -> None:
         """`options` say how agents are run; `observe` gets a line for each start, end or failure."""
-        self._broker = broker
-        self._projects = projects
-        self._options = replace(
-            options, own=projects.first.file, unattended="park", wait=timedelta(0), lent=broker.ledger.lend
-        )
-        self._meters = meters or Meters()
-        self._here = os.getcwd()
-        self._projects_of: dict[str, str] = {}
-        """Project directories of the runs that execute, by run id."""
-        self._drains = False
-        self._asking: dict[str, asyncio.Task[None]] = {}
-        """Tasks of agents that answer a question, by the id of the request it is about."""
-        self._observe: Callable[[str], None] = observe or _nobody
-        self.running = Running(
+        super().__init__(
             telling,
             broker,
             projects.first.settings,
             channel_names,
-            self._options,
+            replace(options, own=projects.first.file),
             observe=observe,
-            care=RunCare(
-                looks_after=lambda run: self._of(run) is not None,
-                cannot=self._cannot,
-                apart=self._apart,
-                order=self._order,
-                home=self._home,
-                at_once=concurrency,
-                marks=True,
-                store_failed=store_failed,
-                begins=self._begins,
-                ended=self._ended,
-            ),
+            marks=(SERVED,),
+            at_once=concurrency,
         )
-        self._meters.in_hand = lambda: self.running.in_hand
+        self._projects = projects
+        self._store_failed = store_failed
+        self._meters = meters or Meters()
+        self._meters.in_hand = lambda: len(self.resumer.tasks)
+        self._here_now = os.getcwd()
+        self._projects_of: dict[str, str] = {}
+        """Project directories of the runs that execute or were found, by run id."""
+        self._drains = False
+        self._asking: dict[str, asyncio.Task[None]] = {}
+        """Tasks of agents that answer a question, by the id of the request it is about."""
 
     # --- for the API ---
 
@@ -107,10 +94,10 @@ class ServedRuns:
         project, name = self._named(worker)
         directory = project.directory
         check_name(project.settings, name, directory)
-        options = replace(self._options, directory=directory, own=project.file)
+        options = replace(self.options, directory=directory, own=project.file)
         await self._try_out(name, options, Task(text=prompt, input=input))
         setup = replace(setup_of(options, project.settings), input=input)
-        run = await self._broker.runs.begin(
+        run = await self.broker.runs.begin(
             SavedRun(
                 id=new_id(),
                 conversation_id=str(uuid4()),
@@ -123,7 +110,7 @@ class ServedRuns:
             ),
             put_down=True,
         )
-        self.running.look_at(run.id)
+        self.resumer.look_at(run.id)
         return run.id
 
     async def resume(self, run_id: str) -> None:
@@ -131,7 +118,7 @@ class ServedRuns:
 
         Raises `RunOver`, `RunTaken` or `RunError` if it cannot be resumed here.
         """
-        status = await self._broker.runs.status((await self._broker.runs.get(run_id)).id)
+        status = await self.broker.runs.status((await self.broker.runs.get(run_id)).id)
         run = status.run
         if run.state is not RunState.GOING:
             raise RunOver(f"run {run.id} is {run.state}")
@@ -149,12 +136,12 @@ class ServedRuns:
             if stored is not None and stored.state is RunState.GOING:
                 tx.runs.put(replace(stored, places={**stored.places, SERVED: ""}))
 
-        await self._broker.store.write("adopt", work)
-        self.running.look_at(run.id)
+        await self.broker.store.write("adopt", work)
+        self.resumer.look_at(run.id)
 
     async def hindrance(self, run_id: str) -> str:
         """Return why a run cannot be resumed here; empty if it can."""
-        return self._hindrance(await self._broker.runs.get(run_id))
+        return self._hindrance(await self.broker.runs.get(run_id))
 
     async def check_agent(self, request: ApprovalRequest) -> None:
         """Raise `RequestError` if the agent that waits for a request cannot be asked about it here."""
@@ -162,8 +149,8 @@ class ServedRuns:
             raise RequestError("this server is shutting down and asks no agents")
         if request.id in self._asking:
             raise RequestError(f"the agent is already answering another question about request {request.id}")
-        run = await run_to_ask(self._broker, request)
-        if why := self._cannot(run) or self._not_here(run):
+        run = await run_to_ask(self.broker, request)
+        if why := self.why_not(run) or self._not_here(run):
             raise RequestError(f"the agent of run {run.id} cannot be asked here: {why}")
 
     def ask_agent(self, question: Comment) -> None:
@@ -174,13 +161,13 @@ class ServedRuns:
 
     async def _agent_answers(self, question: Comment) -> None:
         try:
-            await asyncio.wait_for(answer_question(self._broker, question, self._options), ASKING)
+            await asyncio.wait_for(answer_question(self.broker, question, self.options), ASKING)
         except Exception as error:  # agents are user code and may raise anything
             why = f"no answer within {ASKING:g} s" if isinstance(error, TimeoutError) else failure_text(error)
             self._observe(f"{question.request}  its agent was asked, and did not answer: {why}")
             by = Actor(name="signoff", kind=ActorKind.SCRIPT, via="agent")
             with suppress(SignoffError):  # then only the log has it
-                await self._broker.comments.add(question.request, f"The agent did not answer: {why}", by=by)
+                await self.broker.comments.add(question.request, f"The agent did not answer: {why}", by=by)
 
     async def ask_nobody(self) -> None:
         """Cancel the questions to agents: nobody would receive their answers."""
@@ -202,7 +189,7 @@ class ServedRuns:
     def drain(self) -> None:
         """Start and resume nothing new from now on."""
         self._drains = True
-        self.running.drain()
+        self.resumer.drain()
 
     # --- resuming ---
 
@@ -235,21 +222,20 @@ class ServedRuns:
         except TimeoutError:
             raise RunError(f"the worker {worker} could not be built within {BUILDING:g} s") from None
 
-    def _home(self, channel: str) -> tuple[Settings, str]:
+    def home(self, channel: str) -> tuple[Settings, str]:
         project = self._projects.of_channel(channel)
         return project.settings, project.directory
 
-    def _hindrance(self, run: SavedRun) -> str:
-        return self._cannot(run) or self._not_ours(run)
+    def looks_after(self, run: SavedRun) -> bool:
+        return self._of(run) is not None
 
-    def _of(self, run: SavedRun) -> ServedProject | None:
-        """Return the project of a run. None if it cannot be looked up: one run must not block all others."""
-        try:
-            return self._projects.of(run)
-        except (SignoffError, OSError):
-            return None
+    def order(self, found: Sequence[RunStatus], busy: Collection[str]) -> Sequence[RunStatus]:
+        """Sort by projects: none starves behind the runs of others."""
+        going = {one: self._projects_of.get(one, "") for one in busy}
+        self._projects_of = going | {one.run.id: self._project(one.run) for one in found}
+        return fair_order(found, going.values(), lambda one: self._projects_of[one.run.id])
 
-    def _cannot(self, run: SavedRun) -> str:
+    def why_not(self, run: SavedRun) -> str:
         try:
             if self._of(run) is None:
                 return cannot(run)
@@ -258,6 +244,36 @@ class ServedRuns:
         except (SignoffError, OSError) as error:
             return in_one_line(str(error))
         return ""
+
+    async def executor(self, run: SavedRun) -> Executor:
+        """Return what executes the run: its own process, if it belongs to another directory."""
+        if not (directory := self._elsewhere(run)):
+            return await super().executor(run)
+        self.hold(run)
+        await self.adopt(run)
+        return RunProcess(directory, self._projects.store.address)
+
+    async def ended(self, run: SavedRun, end: SegmentEnd, *, again: bool) -> None:
+        if end.has_failed or end.went_on:
+            self._meters.resumes["failed" if end.has_failed else "ok"] += 1
+        if end.came is Came.UNREACHABLE and isinstance(end.error, StoreError):
+            self._store_failed(end.error)
+        await super().ended(run, end, again=again)
+
+    def trouble(self, error: Exception, run_id: str = "") -> None:
+        if isinstance(error, StoreError) and not run_id:
+            self._store_failed(error)
+        super().trouble(error, run_id)
+
+    def _hindrance(self, run: SavedRun) -> str:
+        return self.why_not(run) or self._not_ours(run)
+
+    def _of(self, run: SavedRun) -> ServedProject | None:
+        """Return the project of a run. None if it cannot be looked up: one run must not block all others."""
+        try:
+            return self._projects.of(run)
+        except (SignoffError, OSError):
+            return None
 
     def _not_ours(self, run: SavedRun) -> str:
         return "" if self._of(run) is not None else "it belongs to no project here"
@@ -272,26 +288,8 @@ class ServedRuns:
         """Return the directory of a run that needs its own process; empty if it runs in this one."""
         project = self._of(run)
         directory = setup_now(run.setup).directory if run.agent or project is None else project.directory
-        return "" if os.path.realpath(directory) == os.path.realpath(self._here) else directory
-
-    def _apart(self, run: SavedRun) -> Awaitable[str] | None:
-        directory = self._elsewhere(run)
-        return resumed_apart(run.id, directory, self._projects.store.address) if directory else None
-
-    def _order(self, found: Sequence[RunStatus], going: Collection[str]) -> Sequence[RunStatus]:
-        self._projects_of = {one: self._projects_of.get(one, "") for one in going}
-        return fair_order(found, self._projects_of.values(), lambda one: self._project(one.run))
+        return "" if os.path.realpath(directory) == os.path.realpath(self._here_now) else directory
 
     def _project(self, run: SavedRun) -> str:
         project = self._of(run)
         return project.directory if project is not None else ""
-
-    def _begins(self, run: SavedRun) -> None:
-        self._projects_of[run.id] = self._project(run)
-
-    def _ended(self, run: SavedRun, is_ok: bool) -> None:
-        self._meters.resumes["ok" if is_ok else "failed"] += 1
-
-
-def _nobody(line: str) -> None:
-    """Discard the line."""

@@ -20,6 +20,7 @@ from signoff.core.run import RunState
 from signoff.core.safe_text import in_one_line
 from signoff.core.visible_text import visible
 from signoff.delivery.channel_inbox import StoreInbox
+from signoff.engine.care import AT_ONCE
 from signoff.errors import StoreError
 from signoff.large_work import SlowWork, slowest
 from signoff.processes import BEAT
@@ -29,7 +30,6 @@ from signoff.server.record_follower import count_decisions
 from signoff.server.state import ServerState
 from signoff.wiring.aap_gates import ProjectGates
 from signoff.wiring.answer_checks import checked_answer, refuse_unseen
-from signoff.wiring.channel_runs import AT_ONCE
 from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
 from signoff.wiring.edit_effect import with_edit_here
 from signoff.wiring.job import RunOptions
@@ -133,7 +133,7 @@ class Service:
             observe=lambda line: log.say("run", line, text=line),
             store_failed=self._trouble,
         )
-        begins.append(self.runs.running.begin)
+        begins.append(self.runs.begin)
         self.state = state = ServerState(
             broker=broker,
             inbox=team_inbox(broker, projects, VIA),
@@ -160,7 +160,7 @@ class Service:
         """Shut down: start nothing new, let runs in progress finish. A second call suspends them."""
         if self._stop.is_set():
             self._hurry.set()
-            self.runs.running.hurry()
+            self.runs.resumer.hurry()
         self._stop.set()
 
     async def check(self) -> None:
@@ -189,7 +189,7 @@ class Service:
             return
         work = [self._kept(one) for one in (self._sweep, self._hold, self._count, self._notice_stall)]
         tasks = [asyncio.create_task(one) for one in work]
-        running = asyncio.create_task(self.runs.running.run())
+        running = asyncio.create_task(self.runs.run())
         asking = [asyncio.create_task(self._reconciler.run())] if self._reconciler is not None else []
         serving = asyncio.create_task(listener.serve(sockets=[made]))
         told = asyncio.create_task(self._stop.wait())
@@ -270,18 +270,18 @@ class Service:
     async def _drain(self, every: list[asyncio.Task[Any]]) -> None:
         """Let runs in progress finish, up to the grace period. Ends early on a second `stop` or if a part failed."""
         self.runs.drain()
-        count = self.runs.running.in_hand
+        count = len(self.runs.resumer.tasks)
         if any(one.done() and not one.cancelled() and one.exception() is not None for one in every):
             return
         if count:
             what = "1 run has" if count == 1 else f"{count} runs have"
             seconds = int(self.options.drain.total_seconds())
             self._log.say("draining", f"{what} {seconds} s to finish; a second signal suspends them", runs=count)
-        idle, hurried = asyncio.create_task(self.runs.running.idle()), asyncio.create_task(self._hurry.wait())
+        idle, hurried = asyncio.create_task(self.runs.idle()), asyncio.create_task(self._hurry.wait())
         await asyncio.wait(
             [idle, hurried], timeout=self.options.drain.total_seconds(), return_when=asyncio.FIRST_COMPLETED
         )
-        if left := self.runs.running.in_hand:
+        if left := len(self.runs.resumer.tasks):
             what = "1 run is" if left == 1 else f"{left} runs are"
             self._log.say("put down", f"{what} suspended, for the next process", runs=left)
         await _ended([idle, hurried])

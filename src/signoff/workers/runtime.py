@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, TypeGuard, cast
+from typing import Any, cast
 
 from pydantic_ai import Agent, DeferredToolRequests
 from pydantic_ai.conversation import Conversation
@@ -26,14 +26,6 @@ from signoff.gate.run_saver import conversation_of, executing
 from signoff.ports import ApproverLike
 from signoff.workers.stream_events import Listener, listening
 from signoff.workers.worker_prompt import Prompt, attached
-
-
-def is_answer(result: object) -> TypeGuard[AgentRunResult[Any]]:
-    """Return whether it is the result of a run that is over, not of one that waits."""
-    if not isinstance(result, AgentRunResult):
-        return False
-    return not isinstance(cast("AgentRunResult[Any]", result).output, DeferredToolRequests)
-
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -163,6 +155,16 @@ class Runner:
         own = self.gate.store if isinstance(self.gate.store, str) else ""
         elsewhere = tuple(part.tool_name for part in result.output.calls)
         return Finished(output=None, paused=True, waiting=waiting, elsewhere=elsewhere, run=run, store=own, spent=spent)
+
+
+def finished_of(result: object) -> Finished | None:
+    """Return how a run ended that a program executed, from its result; None if that is no result of an agent."""
+    if not isinstance(result, AgentRunResult):
+        return None
+    output = cast("AgentRunResult[Any]", result).output
+    if isinstance(output, DeferredToolRequests):
+        return Finished(output=None, paused=True, elsewhere=tuple(part.tool_name for part in output.calls))
+    return Finished(output=output)
 
 
 def can_pause(agent: Agent[Any, Any]) -> bool:

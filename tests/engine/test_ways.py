@@ -1,0 +1,292 @@
+"""Every way of resuming does the same with a run that cannot simply go on, and says it in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, DeferredToolRequests
+from tests.wiring.town import ANA, PROJECT, TURNS, Town
+
+from signoff import ApprovalDecision, Signoff, resume
+from signoff.broker import Broker
+from signoff.broker.run_status import RunStatus
+from signoff.cli.resume_watch import WatchedRuns
+from signoff.cli.run_screen import Going
+from signoff.core.event import RunMessage
+from signoff.core.run import RunState
+from signoff.engine.answered_runs import AgentRuns, gate_of
+from signoff.engine.care import RunCare
+from signoff.engine.resumer import Resumer
+from signoff.engine.run_text import failure_text
+from signoff.engine.segment import segment
+from signoff.engine.segment_end import Came, SegmentEnd
+from signoff.testing import ScriptedModel
+from signoff.wiring import Caller, RunOptions, Task, job_for
+from signoff.wiring.channel_runs import Running
+from signoff.wiring.program_runs import Resumption
+from signoff.wiring.served_projects import served_projects
+from signoff.wiring.served_runs import ServedRuns
+
+CALLS = [{"calls": [{"tool": "pay", "args": {"to": "ben"}}]}, {"say": "Paid."}]
+TOLD = "It cannot continue now: "
+
+
+@dataclass
+class Crier:
+    """Keeps what people are told, as the reconciler of channels would show it."""
+
+    in_hand: set[str] = field(default_factory=set[str])
+    told: list[str] = field(default_factory=list[str])
+
+    async def say(self, run_id: str, worker: str, state: RunState, text: str) -> object:
+        self.told.append(text)
+        return ()
+
+    def tell_line(self, run_id: str, message: RunMessage) -> None: ...
+
+
+class Between:
+    """An engine that lets something happen between the look and the segment, as another process would."""
+
+    def __init__(self, care: RunCare, happens: Callable[[RunStatus], Awaitable[object]]) -> None:
+        self._care = care
+        self.happens = happens
+        self.ends: list[SegmentEnd] = []
+
+    async def go_on(self, status: RunStatus) -> SegmentEnd:
+        await self.happens(status)
+        self.ends.append(await segment(self._care, status))
+        return self.ends[-1]
+
+
+class Way:
+    """One way of resuming in a project, with a run that was answered."""
+
+    def __init__(self, name: str, town: Town, capsys: pytest.CaptureFixture[str] | None = None) -> None:
+        self.name = name
+        self._town = town
+        self._capsys = capsys
+        self._crier = Crier()
+        self._log: list[str] = []
+        self.options: dict[str, Any] = {}
+
+    def care(self) -> RunCare:
+        broker, options = self._town.broker, RunOptions(unattended="park", wait=timedelta(0), caller=Caller.here())
+        crier: Any = self._crier
+        match self.name:
+            case "channels":
+                return Running(crier, broker, self._town.settings, ["discord"], options, observe=self._log.append)
+            case "serve":
+                return ServedRuns(crier, broker, served_projects(["."], None), options, observe=self._log.append)
+            case "watch":
+                return WatchedRuns(broker, options, Going(as_json=False), self._town.settings.agents, traceback=False)
+            case "bot":
+                return Resumption(broker, crier, "discord", lambda run: resume(self.agent, run, **self.options))
+            case _:
+                self._runs = AgentRuns(self.agent, gate_of(self.agent, None), self.options, 8)
+                return self._runs
+
+    @property
+    def is_of_program(self) -> bool:
+        return self.name in ("bot", "loop")
+
+    async def answered(self) -> str:
+        """Begin a run that asks, and answer."""
+        broker = self._town.broker
+        if self.is_of_program:
+            self.agent = agent_on(self._town)
+            await self.agent.run("Pay.")
+        else:
+            job = job_for("talker", RunOptions(unattended="park", wait=timedelta(0)))
+            await job.run(Task(text="note the eggs"))
+            job.close()
+        [status] = await broker.runs.list(going=True)
+        await broker.answer(status.waiting[0].id, ApprovalDecision(approved=True), by=ANA)
+        if self.name in ("channels", "bot"):  # else only runs that were shown there are resumed
+            await broker.store.write(
+                "shown", lambda tx: tx.runs.put(status.run.changed(places={"discord": "1/"}, heard=()))
+            )
+        return status.run.id
+
+    def said(self) -> str:
+        """What people were told so far; or the program, of what went wrong."""
+        errors: list[str] = []
+        printed = self._capsys.readouterr().err if self._capsys is not None else ""
+        while self.name == "loop" and not self._runs.done.empty():
+            if (error := self._runs.done.get_nowait().error) is not None:
+                errors.append(f"{TOLD}{failure_text(error)}")
+        return "\n".join([*self._crier.told, *errors, printed])
+
+
+def agent_on(town: Town) -> Agent[None, Any]:
+    agent: Agent[None, Any] = Agent(
+        ScriptedModel(CALLS),
+        name="shop",
+        output_type=[str, DeferredToolRequests],
+        capabilities=[Signoff([{"ask": "*"}], store=town.store, wait="suspend", clock=town.clock)],
+    )
+
+    @agent.tool_plain
+    def pay(to: str) -> str:
+        Path("paid").write_text(to)
+        return "done"
+
+    return agent
+
+
+@pytest.fixture
+def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Town:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SIGNOFF_STORE", f"sqlite:{tmp_path / 'signoff.db'}")
+    return Town(tmp_path).write(PROJECT, talker=TURNS.partition("\n")[2])
+
+
+@pytest.fixture(params=["channels", "serve", "watch", "bot", "loop"])
+def way(request: pytest.FixtureRequest, town: Town, capsys: pytest.CaptureFixture[str]) -> Way:
+    return Way(request.param, town, capsys)
+
+
+async def nothing(status: RunStatus) -> None: ...
+
+
+async def tried(town: Town, way: Way, happens: Callable[[RunStatus], Awaitable[object]], times: int = 2) -> Between:
+    """Look, and go on with what is found, after `happens`; and again when it is due."""
+    await way.answered()
+    care = way.care()
+    engine = Between(care, happens)
+    resumer = Resumer(care, engine)
+    for _ in range(times):
+        await resumer.look()
+        await resumer.idle()
+        town.clock.advance(timedelta(minutes=2))
+    return engine
+
+
+async def test_an_answered_run_goes_on(town: Town, way: Way) -> None:
+    with town.at_work():
+        engine = await tried(town, way, nothing)
+        assert [end.came for end in engine.ends] == [Came.ENDED]
+        [status] = await town.broker.runs.list()
+        assert status.word == "done"
+
+
+async def test_who_loses_the_race_says_nothing_and_looks_again(town: Town, way: Way) -> None:
+    other: list[Broker] = []
+
+    async def takes(status: RunStatus) -> None:
+        other.append(Broker(town.store, town.clock))
+        await other[0].runs.take(status.run.id)
+
+    with town.at_work():
+        await way.answered()
+        care = way.care()
+        engine = Between(care, takes)
+        resumer = Resumer(care, engine)
+        await resumer.look()
+        await resumer.idle()
+        assert [end.came for end in engine.ends] == [Came.LEFT]
+        assert "already being executed" not in way.said()
+        [status] = await town.broker.runs.list()
+        await other[0].runs.put_down(status.run.id, status.run.epoch)
+        engine.happens = nothing
+        town.clock.advance(timedelta(minutes=2))
+        await resumer.look()
+        await resumer.idle()
+        assert engine.ends[-1].came is Came.ENDED, "the other did not act on the answer"
+
+
+async def test_what_another_process_ended_is_left(town: Town, way: Way) -> None:
+    with town.at_work():
+        engine = await tried(town, way, lambda status: town.broker.runs.cancel(status.run.id, by="ana"))
+        assert [end.came for end in engine.ends] == [Came.OVER]
+        assert TOLD not in way.said()
+
+
+async def test_a_halt_in_between_is_no_failure_and_the_run_goes_on_when_it_is_lifted(town: Town, way: Way) -> None:
+    with town.at_work():
+        await way.answered()
+        care = way.care()
+        engine = Between(care, lambda status: town.broker.switch.halt(by="ana", why="lunch"))
+        resumer = Resumer(care, engine)
+        for _ in range(2):
+            await resumer.look()
+            await resumer.idle()
+        assert [end.came for end in engine.ends] == [Came.HALTED], "while it is halted nothing is tried"
+        assert TOLD not in way.said()
+        await town.broker.switch.unhalt(by="ana")
+        engine.happens = nothing
+        await resumer.look()
+        await resumer.idle()
+        assert engine.ends[-1].came is Came.ENDED
+
+
+async def test_a_damaged_run_stays_and_that_is_said_once(town: Town, way: Way) -> None:
+    async def damage(status: RunStatus) -> None:
+        run = await town.broker.runs.inside(status.run.id)
+        assert run is not None
+        await town.store.write("damage", lambda tx: tx.runs.put(run.changed(rest="{")))
+
+    with town.at_work():
+        engine = await tried(town, way, damage)
+        assert [end.came for end in engine.ends] == [Came.FAILED] * 2
+        assert "cannot read" in engine.ends[0].text
+        check_said_once(way, engine)
+        [status] = await town.broker.runs.list()
+        assert status.word == "ready"
+
+
+async def test_a_worker_whose_file_is_gone_is_said_once_and_its_run_stays(town: Town, way: Way) -> None:
+    async def vanish(status: RunStatus) -> None:
+        (town.directory / "workers" / "talker.yaml").unlink(missing_ok=True)
+        way.options["no such option"] = 1  # as a program's agent whose options are wrong
+
+    with town.at_work():
+        engine = await tried(town, way, vanish)
+        assert [end.came for end in engine.ends] == [Came.FAILED] * 2
+        check_said_once(way, engine)
+        [status] = await town.broker.runs.list()
+        assert status.word == "ready"
+
+
+def check_said_once(way: Way, engine: Between) -> None:
+    said = way.said()
+    if way.name == "bot":  # whoever runs it reads it in the log, with the traceback
+        return
+    assert said.count(f"{TOLD}{engine.ends[0].text}") == said.count(TOLD) == 1
+    assert way.is_of_program or "\nsignoff retries; or run: signoff resume " in said
+
+
+async def test_an_engine_may_execute_segments_in_another_process(town: Town) -> None:
+    """All that such an engine needs: it is told of a run that has news, and its worker calls `segment`."""
+    offered: list[str] = []
+
+    class Elsewhere:
+        async def go_on(self, status: RunStatus) -> SegmentEnd:
+            offered.append(status.run.id)
+            return SegmentEnd(came=Came.LEFT)
+
+    with town.at_work():
+        run = await Way("channels", town).answered()
+        here = Resumer(town.running, Elsewhere())
+        for _ in range(2):
+            await here.look()
+            await here.idle()
+        assert offered == [run], "not again at once"
+        town.clock.advance(timedelta(minutes=2))
+        await here.look()
+        await here.idle()
+        assert offered == [run, run], "again after a while: what was told may have been lost"
+        worker = Broker(town.store, town.clock)
+        crier: Any = Crier()
+        options = RunOptions(unattended="park", wait=timedelta(0), caller=Caller.here())
+        there = Running(crier, worker, town.settings, ["discord"], options)
+        ends = [await segment(there, await worker.runs.status(run)) for _ in offered]
+        assert [end.came for end in ends] == [Came.ENDED, Came.OVER], "it was told twice, and one segment ran"
+        town.clock.advance(timedelta(minutes=2))
+        await here.look()
+        assert (len(offered), town.note()) == (2, "eggs")
