@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,18 @@ from signoff.broker.run_status import RunStatus
 from signoff.cli.resume_watch import WatchedRuns
 from signoff.cli.run_screen import Going
 from signoff.core.event import RunMessage
-from signoff.core.run import RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.engine.answered_runs import AgentRuns, gate_of
-from signoff.engine.care import RunCare
+from signoff.engine.care import SERVED, RunCare
 from signoff.engine.resumer import Resumer
 from signoff.engine.run_text import failure_text
 from signoff.engine.segment import segment
 from signoff.engine.segment_end import Came, SegmentEnd
+from signoff.ports import Transaction
 from signoff.testing import ScriptedModel
 from signoff.wiring import Caller, RunOptions, Task, job_for
 from signoff.wiring.channel_runs import Running
+from signoff.wiring.job import setup_of
 from signoff.wiring.program_runs import Resumption
 from signoff.wiring.served_projects import served_projects
 from signoff.wiring.served_runs import ServedRuns
@@ -82,7 +84,9 @@ class Way:
             case "channels":
                 return Running(crier, broker, self._town.settings, ["discord"], options, observe=self._log.append)
             case "serve":
-                return ServedRuns(crier, broker, served_projects(["."], None), options, observe=self._log.append)
+                failed = self._crier.told.append
+                served = served_projects(["."], None)
+                return ServedRuns(crier, broker, served, options, store_failed=lambda error: failed("store failed"))
             case "watch":
                 return WatchedRuns(broker, options, Going(as_json=False), self._town.settings.agents, traceback=False)
             case "bot":
@@ -236,6 +240,7 @@ async def test_a_damaged_run_stays_and_that_is_said_once(town: Town, way: Way) -
         assert [end.came for end in engine.ends] == [Came.FAILED] * 2
         assert "cannot read" in engine.ends[0].text
         check_said_once(way, engine)
+        assert "store failed" not in way.said()
         [status] = await town.broker.runs.list()
         assert status.word == "ready"
 
@@ -259,6 +264,48 @@ def check_said_once(way: Way, engine: Between) -> None:
         return
     assert said.count(f"{TOLD}{engine.ends[0].text}") == said.count(TOLD) == 1
     assert way.is_of_program or "\nsignoff retries; or run: signoff resume " in said
+
+
+@pytest.mark.parametrize("name", ["channels", "serve", "watch"])
+async def test_a_run_whose_directory_is_gone_is_not_tried_and_that_is_said_once(
+    town: Town, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    way = Way(name, town, capsys)
+    with town.at_work():
+        gone = str(town.directory / "gone")
+
+        def move(tx: Transaction) -> None:
+            run = tx.runs.get(run_id)
+            assert run is not None
+            tx.runs.put(run.changed(setup=replace(run.setup, directory=gone)))
+
+        run_id = await way.answered()
+        await town.store.write("move", move)
+        care = way.care()
+        engine = Between(care, nothing)
+        resumer = Resumer(care, engine)
+        for _ in range(2):
+            await resumer.look()
+            town.clock.advance(timedelta(minutes=2))
+        assert engine.ends == []
+        assert way.said().count(run_id) == 1
+
+
+@pytest.mark.parametrize(("name", "word"), [("channels", "failed"), ("serve", "failed"), ("watch", "ready")])
+async def test_a_run_of_which_nothing_is_saved_ends_as_failed_where_somebody_waits_for_it(
+    town: Town, name: str, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    way = Way(name, town, capsys)
+    places = {"channels": {"discord": "1/"}, "serve": {SERVED: ""}, "watch": {}}[name]
+    with town.at_work():
+        setup = setup_of(RunOptions(), town.settings)
+        run = SavedRun(id="r", agent="worker:talker", prompt="note it", setup=setup, places=places)
+        await town.broker.runs.begin(run, put_down=True)
+        (town.directory / "workers" / "talker.yaml").unlink()
+        care = way.care()
+        end = await segment(care, await town.broker.runs.status("r"))
+        assert "there is no worker `talker`" in end.text
+        assert (await town.broker.runs.status("r")).word == word
 
 
 async def test_an_engine_may_execute_segments_in_another_process(town: Town) -> None:

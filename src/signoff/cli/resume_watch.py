@@ -121,7 +121,9 @@ class WatchedRuns(TerminalRuns):
         click.echo("Stopped. Answered runs stay ready to resume.", err=True)
 
     def _say(self, run: SavedRun, text: str, error: Exception | None = None) -> None:
-        click.echo(f"signoff: run {run.id}: {safe_text(text, lines=True)}", err=True)
+        about = f"run {run.id}"
+        line = text if text.startswith(about) else f"{about}: {text}"
+        click.echo(f"signoff: {safe_text(line, lines=True)}", err=True)
         if error is not None and not isinstance(error, SignoffError):
             if self._traceback:
                 print_exception(error)
