@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from datetime import timedelta
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from signoff.engine.resumable_runs import ResumableRuns
 from signoff.engine.segment import segment
 from signoff.engine.segment_end import Came, SegmentEnd
 from signoff.errors import SignoffError
+from signoff.store_changes import told_of_changes
 
 AGAIN = 1.0
 """Seconds before the next look after one that failed."""
@@ -80,30 +80,24 @@ class Resumer:
         Runs in progress are suspended at the end; any process can resume them.
         """
         loop = asyncio.get_running_loop()
-
-        def tick() -> None:
-            with suppress(RuntimeError):  # the event loop was closed at the same moment
-                loop.call_soon_threadsafe(self._changed.set)
-
-        stop = self._broker.store.watch(tick)
         ticking = asyncio.create_task(self._tick())
         try:
-            while True:
-                self._changed.clear()
-                try:
-                    if self._is_due:
-                        self._is_due = False
-                        await self._broker.sweep()
-                    await self.look()
-                    if not watch and not self.tasks and not self.line:
-                        return
-                except (SignoffError, OSError) as error:
-                    self._runs.at_all()
-                    self._care.trouble(error)
-                    loop.call_later(AGAIN, self._changed.set)
-                await self._changed.wait()
+            with told_of_changes(self._broker.store.watch, self._changed.set):
+                while True:
+                    self._changed.clear()
+                    try:
+                        if self._is_due:
+                            self._is_due = False
+                            await self._broker.sweep()
+                        await self.look()
+                        if not watch and not self.tasks and not self.line:
+                            return
+                    except (SignoffError, OSError) as error:
+                        self._runs.at_all()
+                        self._care.trouble(error)
+                        loop.call_later(AGAIN, self._changed.set)
+                    await self._changed.wait()
         finally:
-            stop()
             tasks = [ticking, *self.tasks.values()]
             for task in tasks:
                 task.cancel()
