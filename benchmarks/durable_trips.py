@@ -25,7 +25,7 @@ from benchmarks.trips import Approver
 from signoff import Actor, ApprovalDecision, Signoff
 from signoff.gate.resume import resume_run
 from signoff.ports import Store
-from signoff.store import rows
+from signoff.store import tables
 from signoff.store.store_factory import open_store
 
 Trip = Callable[[], Awaitable[None]]
@@ -185,7 +185,7 @@ def _suspended(
         run = await approve(asks, paused)
         if resumes is not asks:
             resumes.histories.forget()
-            rows.forget()
+            tables.forget()
         ended(await resume_run(resuming, run))
 
     return trip

@@ -6,7 +6,8 @@ from tests.contracts import samples
 from tests.contracts.samples import access_key, at, comment
 
 from signoff.core.access import AccessKind
-from signoff.ports import KeptReply, Store
+from signoff.ports import Store
+from signoff.store.texts import KeptReply
 
 
 async def test_a_key_comes_back_as_it_was_by_its_id_and_its_digest(store: Store) -> None:

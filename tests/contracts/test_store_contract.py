@@ -1,4 +1,4 @@
-"""What every store promises about what it keeps: each method of `signoff.ports.Transaction`, on every store."""
+"""What every store promises about what it keeps: each method of the parts of a `Transaction`, on every store."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from signoff.core.conversation import ConversationLog
 from signoff.core.lease import Lease
 from signoff.core.lifecycle import Assigned
 from signoff.errors import Stale, StoreError, WrongUse
-from signoff.ports import KeptReply, Store, Transaction
+from signoff.ports import Store, Transaction
+from signoff.store.texts import KeptReply
 
 SOON = 60.0
 """How long a test waits for what has to happen, on the slowest machine, before it fails."""

@@ -213,13 +213,13 @@ def test_a_question_comes_back_as_it_was(request: ApprovalRequest) -> None:
 
 
 ROUND_TRIPS: list[tuple[st.SearchStrategy[Any], Callable[[Any], str], Callable[[str], Any]]] = [
-    (DECISIONS, codec.dump_decision, codec.load_decision),
-    (CLAIMS, codec.dump_claim, codec.load_claim),
-    (GRANTS, codec.dump_grant, codec.load_grant),
-    (RUNS, codec.dump_run, codec.load_run),
-    (PROCESSES, codec.dump_process, codec.load_process),
-    (DELEGATIONS, codec.dump_delegation, codec.load_delegation),
-    (VOTES, lambda vote: f"[{codec.dump_vote(vote)}]", lambda text: codec.load_votes(text)[0]),
+    (DECISIONS, codec.DECISION.to_text, codec.DECISION.from_text),
+    (CLAIMS, codec.CLAIM.to_text, codec.CLAIM.from_text),
+    (GRANTS, codec.GRANT.to_text, codec.GRANT.from_text),
+    (RUNS, codec.RUN.to_text, codec.RUN.from_text),
+    (PROCESSES, codec.PROCESS.to_text, codec.PROCESS.from_text),
+    (DELEGATIONS, codec.DELEGATION.to_text, codec.DELEGATION.from_text),
+    (VOTES, lambda vote: f"[{codec.VOTE.to_text(vote)}]", lambda text: codec.load_votes(text)[0]),
 ]
 
 
@@ -240,14 +240,14 @@ def test_everything_comes_back_as_it_was(
 
 def test_an_edited_secret_stays_veiled() -> None:
     decision = ApprovalDecision(approved=True, edited_args={"token": Veiled("<secret 1>"), "n": 1})
-    back = codec.load_decision(codec.dump_decision(decision))
+    back = codec.DECISION.from_text(codec.DECISION.to_text(decision))
     assert back.edited_args is not None
     assert veiled(back.edited_args) == {"token"}
 
 
 def test_amounts_keep_their_digits() -> None:
     grant = Grant(tool="t", memory_key="", approved=True, scope=Scope.PROJECT, spent=Decimal("12.340"))
-    assert str(codec.load_grant(codec.dump_grant(grant)).spent) == "12.340"
+    assert str(codec.GRANT.from_text(codec.GRANT.to_text(grant)).spent) == "12.340"
 
 
 def test_a_request_and_its_call_are_written_once() -> None:
@@ -303,22 +303,22 @@ def bare(name: str) -> str:
     ana = Actor(name="ana")
     yes = ApprovalDecision(approved=True, by=ana, terms=Terms(budget=Budget(arg="n", limit=Decimal(1))))
     return {
-        "decision": lambda: codec.dump_decision(yes),
-        "claim": lambda: codec.dump_claim(Claim(holder="p", at=at)),
-        "grant": lambda: codec.dump_grant(Grant(tool="t", memory_key="k", approved=True, scope=Scope.RUN)),
-        "run": lambda: codec.dump_run(SavedRun(id="r")),
-        "process": lambda: codec.dump_process(Process(id="p", host="h", pid=1, born="b", seen_at=at)),
-        "delegation": lambda: codec.dump_delegation(Delegation(absent="a", deputy="b", until=at, since=at)),
+        "decision": lambda: codec.DECISION.to_text(yes),
+        "claim": lambda: codec.CLAIM.to_text(Claim(holder="p", at=at)),
+        "grant": lambda: codec.GRANT.to_text(Grant(tool="t", memory_key="k", approved=True, scope=Scope.RUN)),
+        "run": lambda: codec.RUN.to_text(SavedRun(id="r")),
+        "process": lambda: codec.PROCESS.to_text(Process(id="p", host="h", pid=1, born="b", seen_at=at)),
+        "delegation": lambda: codec.DELEGATION.to_text(Delegation(absent="a", deputy="b", until=at, since=at)),
     }[name]()
 
 
 LOADS: dict[str, Callable[[str], Any]] = {
-    "decision": codec.load_decision,
-    "claim": codec.load_claim,
-    "grant": codec.load_grant,
-    "run": codec.load_run,
-    "process": codec.load_process,
-    "delegation": codec.load_delegation,
+    "decision": codec.DECISION.from_text,
+    "claim": codec.CLAIM.from_text,
+    "grant": codec.GRANT.from_text,
+    "run": codec.RUN.from_text,
+    "process": codec.PROCESS.from_text,
+    "delegation": codec.DELEGATION.from_text,
 }
 
 
@@ -334,7 +334,7 @@ def test_an_unknown_key_inside_is_refused() -> None:
     data = json.loads(bare("decision"))
     data["by"]["shiny"] = 1
     with pytest.raises(SchemaError, match="Actor is kept with shiny"):
-        codec.load_decision(json.dumps(data))
+        codec.DECISION.from_text(json.dumps(data))
 
 
 @pytest.mark.parametrize("where", ["question", "call", "verdict"])
@@ -350,12 +350,12 @@ def test_an_unknown_key_in_a_question_is_refused(where: str) -> None:
 @pytest.mark.parametrize("text", ['{"kind":"robot","name":"x"}', '{"roles":7,"name":"x"}', "[]", '"x"', "{}"])
 def test_what_signoff_does_not_write_is_refused(text: str) -> None:
     with pytest.raises(StoreDamaged, match=r"table decisions: its field by"):
-        codec.load_decision(f'{{"approved":true,"by":{text}}}')
+        codec.DECISION.from_text(f'{{"approved":true,"by":{text}}}')
 
 
 def test_what_is_missing_takes_the_default() -> None:
-    assert codec.load_run('{"id":"r"}') == SavedRun(id="r")
-    assert codec.load_decision('{"approved":false}') == ApprovalDecision(approved=False)
+    assert codec.RUN.from_text('{"id":"r"}') == SavedRun(id="r")
+    assert codec.DECISION.from_text('{"approved":false}') == ApprovalDecision(approved=False)
     request = ApprovalRequest(id="r", tool_call_id="c", tool_name="t")
     back = codec.load_question('{"id":"r","tool_call_id":"c","tool_name":"t"}', changing(request))
     assert back == request

@@ -17,7 +17,7 @@ from tests.profiles import examples
 from tests.tables import table
 
 from signoff.core.call import Call
-from signoff.core.codec import dump_grant, load_grant
+from signoff.core.codec import GRANT
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_text
 from signoff.core.people import Actor
@@ -471,4 +471,4 @@ def test_a_yes_is_for_the_very_text_and_a_no_for_all_its_unicode_forms() -> None
         no = Grant.of(seen, ApprovalDecision(approved=False, remember=Remember.ALWAYS))
         assert (yes.covers(seen), yes.covers(other)) == (True, False)
         assert (no.covers(seen), no.covers(other)) == (True, True)
-        assert load_grant(dump_grant(yes)) == yes
+        assert GRANT.from_text(GRANT.to_text(yes)) == yes

@@ -221,7 +221,7 @@ def test_a_process_that_was_forked_closes_what_it_drops(tmp_path: Path) -> None:
     code = """
 import asyncio, gc, os, sys, threading
 from signoff import Signoff
-from signoff.store import sqlite_fork
+from signoff.store import sqlite_file
 from signoff.testing.office import soon
 
 def threads():
@@ -234,7 +234,7 @@ async def used():
 async def dropped():
     await used()
     gc.collect()
-    await soon(lambda: not threads() and not sqlite_fork._open, lambda: str(threads()))
+    await soon(lambda: not threads() and not sqlite_file._open, lambda: str(threads()))
 
 asyncio.run(dropped())
 child = os.fork()

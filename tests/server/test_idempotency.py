@@ -10,7 +10,8 @@ import pytest
 from tests.server.api_desk import ApiDesk, yes
 
 from signoff.errors import StoreUnavailable
-from signoff.ports import KeptReply, Transaction
+from signoff.ports import Transaction
+from signoff.store.texts import KeptReply
 
 
 def key(name: str) -> dict[str, str]:

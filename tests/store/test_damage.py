@@ -32,9 +32,11 @@ from tests.store.test_rows import DOWNS, deliveries
 from signoff.core import codec
 from signoff.core.lease import Lease
 from signoff.errors import SchemaError, StoreDamaged
-from signoff.store import rows
-from signoff.store.rows import Row, delivery_columns, delivery_of, lease_columns, lease_of, request_of
+from signoff.store import tables
+from signoff.store.deliveries import delivery_columns, delivery_of, lease_columns, lease_of
+from signoff.store.requests import request_of
 from signoff.store.sqlite import SqliteStore
+from signoff.store.tables import Row, column
 
 OTHERS: list[Any] = [None, True, False, 0, 7, -1, 1.5, "", "false", "x", [], ["x"], [7], {}, {"x": 1}]
 FREE = {"args", "metadata", "schema", "edited_args", "input", "value"}
@@ -75,17 +77,17 @@ def outcome(read: Callable[[], Any]) -> Any:
 
 KINDS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], str], Callable[[str], Any]]] = {
     "requests": (questions(), codec.dump_question, lambda text: codec.load_question(text, UNCHANGED)),
-    "decisions": (DECISIONS, codec.dump_decision, codec.load_decision),
-    "votes": (VOTES, lambda vote: f"[{codec.dump_vote(vote)}]", codec.load_votes),
-    "claims": (CLAIMS, codec.dump_claim, codec.load_claim),
-    "grants": (GRANTS | st.just(samples.RICH_GRANT), codec.dump_grant, codec.load_grant),
-    "runs": (RUNS | st.just(samples.RICH_RUN), codec.dump_run, codec.load_run),
-    "processes": (PROCESSES, codec.dump_process, codec.load_process),
-    "delegations": (DELEGATIONS, codec.dump_delegation, codec.load_delegation),
-    "access_keys": (st.just(samples.RICH_KEY), codec.dump_access_key, codec.load_access_key),
-    "comments": (st.just(samples.RICH_COMMENT), codec.dump_comment, codec.load_comment),
-    "aap_requests": (st.just(samples.RICH_AAP_REQUEST), codec.dump_aap_request, codec.load_aap_request),
-    "aap_instances": (st.just(samples.RICH_AAP_INSTANCE), codec.dump_aap_instance, codec.load_aap_instance),
+    "decisions": (DECISIONS, codec.DECISION.to_text, codec.DECISION.from_text),
+    "votes": (VOTES, lambda vote: f"[{codec.VOTE.to_text(vote)}]", codec.load_votes),
+    "claims": (CLAIMS, codec.CLAIM.to_text, codec.CLAIM.from_text),
+    "grants": (GRANTS | st.just(samples.RICH_GRANT), codec.GRANT.to_text, codec.GRANT.from_text),
+    "runs": (RUNS | st.just(samples.RICH_RUN), codec.RUN.to_text, codec.RUN.from_text),
+    "processes": (PROCESSES, codec.PROCESS.to_text, codec.PROCESS.from_text),
+    "delegations": (DELEGATIONS, codec.DELEGATION.to_text, codec.DELEGATION.from_text),
+    "access_keys": (st.just(samples.RICH_KEY), codec.ACCESS_KEY.to_text, codec.ACCESS_KEY.from_text),
+    "comments": (st.just(samples.RICH_COMMENT), codec.COMMENT.to_text, codec.COMMENT.from_text),
+    "aap_requests": (st.just(samples.RICH_AAP_REQUEST), codec.AAP_REQUEST.to_text, codec.AAP_REQUEST.from_text),
+    "aap_instances": (st.just(samples.RICH_AAP_INSTANCE), codec.AAP_INSTANCE.to_text, codec.AAP_INSTANCE.from_text),
 }
 UNCHANGED = changing(samples.request())
 
@@ -137,11 +139,11 @@ def test_what_is_no_json_is_told(table: str, text: Any) -> None:
 def written(table: str, at: PLACE, value: Any) -> str:
     rich = {
         "requests": codec.dump_question(samples.rich_request()),
-        "decisions": codec.dump_decision(samples.EDITED),
-        "votes": f"[{codec.dump_vote(samples.rich_life()[3].votes[0])}]",
-        "grants": codec.dump_grant(samples.RICH_GRANT),
-        "runs": codec.dump_run(samples.RICH_RUN),
-        "access_keys": codec.dump_access_key(samples.RICH_KEY),
+        "decisions": codec.DECISION.to_text(samples.EDITED),
+        "votes": f"[{codec.VOTE.to_text(samples.rich_life()[3].votes[0])}]",
+        "grants": codec.GRANT.to_text(samples.RICH_GRANT),
+        "runs": codec.RUN.to_text(samples.RICH_RUN),
+        "access_keys": codec.ACCESS_KEY.to_text(samples.RICH_KEY),
     }
     return json.dumps(put(json.loads(rich[table]), at, value))
 
@@ -204,9 +206,11 @@ REQUEST_ROW: Row = (
 )  # fmt: skip
 ROWS: list[tuple[st.SearchStrategy[Row], Callable[[Row], Any], str]] = [
     (st.just(REQUEST_ROW), request_of, "requests"),
-    (deliveries().map(delivery_columns), delivery_of, "deliveries"),
+    (deliveries().map(lambda one: list(map(column, delivery_columns(one)))), delivery_of, "deliveries"),
     (
-        st.builds(Lease, channel=st.just("c"), process=st.just("p"), down=DOWNS).map(lease_columns),
+        st.builds(Lease, channel=st.just("c"), process=st.just("p"), down=DOWNS).map(
+            lambda one: list(map(column, lease_columns(one)))
+        ),
         lease_of,
         "leases",
     ),
@@ -261,7 +265,7 @@ async def test_an_approval_that_was_changed_in_the_file_is_used_by_nobody(tmp_pa
         await store.write("put", lambda tx: tx.requests.put(samples.approved(asked)))
         with closing(sqlite3.connect(file)) as other, other:
             other.execute("update decisions set decision = replace(decision, ':true', ':\"false\"')")
-        rows.forget()
+        tables.forget()
         with pytest.raises(StoreDamaged, match=f"table decisions, row '{asked.id}': its field approved holds a text"):
             await store.read(lambda tx: tx.requests.get(asked.id))
 
@@ -271,10 +275,10 @@ async def test_an_approval_that_was_changed_in_the_file_is_used_by_nobody(tmp_pa
 
 def test_reading_takes_few_steps() -> None:
     question = codec.dump_question(samples.request())
-    run = codec.dump_run(samples.run(1))
-    for read in (lambda: codec.load_question(question, UNCHANGED), lambda: codec.load_run(run)):
+    run = codec.RUN.to_text(samples.run(1))
+    for read in (lambda: codec.load_question(question, UNCHANGED), lambda: codec.RUN.from_text(run)):
         read()  # what has these types is known from now on
     assert steps(lambda: codec.load_question(question, UNCHANGED)) <= 160
-    assert steps(lambda: codec.load_run(run)) <= 100
+    assert steps(lambda: codec.RUN.from_text(run)) <= 100
     request_of(REQUEST_ROW)
     assert steps(lambda: request_of(REQUEST_ROW)) <= 110

@@ -25,7 +25,7 @@ from signoff.errors import Halted, StoreDamaged
 from signoff.reports.inbox_report import Me, Page, View, as_data, page_from
 from signoff.reports.run_report import ALL, GOING, RunsView, runs_report
 from signoff.server.waiting_list import PART, waiting_list, waiting_rows
-from signoff.store import rows
+from signoff.store import tables
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.manual_clock import FakeClock
 
@@ -68,7 +68,7 @@ async def store(file: Path) -> AsyncIterator[SqliteStore]:
 def damage(file: Path, statement: str) -> None:
     with closing(sqlite3.connect(file)) as other, other:
         other.execute(statement)
-    rows.forget()
+    tables.forget()
 
 
 async def pages(store: SqliteStore, view: View) -> Page:

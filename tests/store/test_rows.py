@@ -13,7 +13,8 @@ from signoff.core.lease import Lease, Outage
 from signoff.core.notice import RunResult
 from signoff.core.run import RunState
 from signoff.core.subject import Occasion, Subject, SubjectKind
-from signoff.store.rows import delivery_columns, delivery_of, lease_columns, lease_of
+from signoff.store.deliveries import delivery_columns, delivery_of, lease_columns, lease_of
+from signoff.store.tables import column
 
 TEXT = st.text(st.characters(), max_size=20)
 IDS = TEXT.filter(lambda text: "/" not in text)
@@ -56,7 +57,7 @@ DOWNS = st.builds(Outage, since=TIMES, problem=TEXT, attempts=MANY, due=st.none(
 @examples(1_000, daily=30)
 @given(deliveries())
 def test_a_delivery(delivery: Delivery) -> None:
-    columns = delivery_columns(delivery)
+    columns = [column(one) for one in delivery_columns(delivery)]
     assert delivery_of(columns) == delivery
     for one in columns:
         assert not isinstance(one, str) or "\0" not in one.encode().decode()
@@ -65,4 +66,4 @@ def test_a_delivery(delivery: Delivery) -> None:
 @examples(1_000, daily=30)
 @given(st.builds(Lease, channel=TEXT, process=TEXT, down=st.none() | DOWNS))
 def test_a_lease(lease: Lease) -> None:
-    assert lease_of(lease_columns(lease)) == lease
+    assert lease_of([column(one) for one in lease_columns(lease)]) == lease

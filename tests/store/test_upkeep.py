@@ -17,6 +17,7 @@ from tests.contracts.samples import draft, request
 
 from signoff.errors import SchemaError, StoreError, WrongUse
 from signoff.store import schema
+from signoff.store.dialect import SQLITE, Dialect, postgres
 from signoff.store.postgres import PostgresStore
 from signoff.store.sqlite import SqliteStore
 from signoff.store.upkeep import backup, check
@@ -89,14 +90,14 @@ def test_two_who_create_a_file_at_once_create_it_once(tmp_path: Path) -> None:
 
 
 def test_both_databases_have_the_same_tables_with_the_same_columns() -> None:
-    def tables(dialect: Any) -> dict[str, list[str]]:
+    def tables(dialect: Dialect) -> dict[str, list[str]]:
         found = {}
         for statement in schema.statements(dialect):
-            if made := re.match(r"create table (\w+) \((.*)\)", statement):
+            if made := re.match(r"create table (?:s\.)?(\w+) \((.*)\)", statement):
                 found[made[1]] = re.findall(r"(?:^|, )(\w+)(?= (?:text|integer|bigint|blob|bytea)\b)", made[2].strip())
         return found
 
-    ours, servers = tables("sqlite"), tables("postgres")
+    ours, servers = tables(SQLITE), tables(postgres("s"))
     assert servers.pop("chain") == [*ours.pop("chain"), "writes"]
     assert len(ours) > 20 and ours == servers
 

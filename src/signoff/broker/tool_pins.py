@@ -8,7 +8,7 @@ from datetime import datetime
 
 from signoff.broker.ledger import Ledger
 from signoff.core.canonical import digest_of
-from signoff.core.codec import dump_pin, load_pin
+from signoff.core.codec import PIN
 from signoff.core.record import EventDraft
 from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.ports import Transaction
@@ -26,7 +26,7 @@ class BrokerPins:
 
         def work(tx: Transaction) -> dict[str, ToolPin]:
             kept = ((name, tx.settings.get(_name(toolset, name))) for name in names)
-            return {name: load_pin(text) for name, text in kept if text is not None}
+            return {name: PIN.from_text(text) for name, text in kept if text is not None}
 
         return await self._ledger.store.read(work)
 
@@ -40,12 +40,12 @@ class BrokerPins:
 
         def work(tx: Transaction, now: datetime) -> bool:
             kept = tx.settings.get(name)
-            before = load_pin(kept).definition if kept is not None else None
+            before = PIN.from_text(kept).definition if kept is not None else None
             if before is not None and before.digest == definition.digest:
                 return True
             if before != (instead_of.definition if instead_of is not None else None):
                 return False
-            tx.settings.put(name, dump_pin(ToolPin(definition=definition, by=by, at=now)))
+            tx.settings.put(name, PIN.to_text(ToolPin(definition=definition, by=by, at=now)))
             body = {
                 "tool": journal.text(definition.tool),
                 "toolset": journal.text(definition.toolset),

@@ -30,7 +30,7 @@ class RemoteRecord:
 
 
 class _RecordView:
-    """The part of `ports.Transaction` that is needed."""
+    """The part of a `Transaction` that is needed."""
 
     def __init__(self, server: ApprovalServer) -> None:
         self.record = _Events(server)

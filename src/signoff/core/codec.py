@@ -325,20 +325,20 @@ _PARTS = (
 """Parts of the other types, the innermost first."""
 for _part in _PARTS:
     StoredShape[Any](_part)
-_DECISION = StoredShape(ApprovalDecision, "decisions", veils="edited_args")
-_VOTE = StoredShape(Vote, "votes")
-_CLAIM = StoredShape(Claim, "claims")
-_GRANT = StoredShape(Grant, "grants")
-_RUN = StoredShape(SavedRun, "runs")
-_PROCESS = StoredShape(Process, "processes")
-_DELEGATION = StoredShape(Delegation, "delegations")
-_ACCESS_KEY = StoredShape(AccessKey, "access_keys")
-_COMMENT = StoredShape(Comment, "comments")
+DECISION = StoredShape(ApprovalDecision, "decisions", veils="edited_args")
+VOTE = StoredShape(Vote, "votes")
+CLAIM = StoredShape(Claim, "claims")
+GRANT = StoredShape(Grant, "grants")
+RUN = StoredShape(SavedRun, "runs")
+PROCESS = StoredShape(Process, "processes")
+DELEGATION = StoredShape(Delegation, "delegations")
+ACCESS_KEY = StoredShape(AccessKey, "access_keys")
+COMMENT = StoredShape(Comment, "comments")
 for _part in (AapDecision, AapOutcome, AapUpdate):
     StoredShape[Any](_part)
-_AAP_REQUEST = StoredShape(AapRequest, "aap_requests")
-_AAP_INSTANCE = StoredShape(AapInstance, "aap_instances")
-_PIN = StoredShape(ToolPin, "settings")
+AAP_REQUEST = StoredShape(AapRequest, "aap_requests")
+AAP_INSTANCE = StoredShape(AapInstance, "aap_instances")
+PIN = StoredShape(ToolPin, "settings")
 _CALL = StoredShape(Call, leave="deps", veils="args")
 _SHOWN = {"comments": (), "shortage": "", "refused": ""}
 """Fields that are filled when a request is loaded to be shown."""
@@ -419,20 +419,6 @@ def load_votes(text: str) -> tuple[Vote, ...]:
     try:
         if type(data := read_stored(text)) is not list:
             raise wrong_type(data, list)
-        return _VOTE.load_each(cast("list[Any]", data))
+        return VOTE.load_each(cast("list[Any]", data))
     except StoreDamaged as wrong:
         raise wrong.within(table="votes") from wrong
-
-
-dump_vote = _VOTE.to_text
-dump_decision, load_decision = _DECISION.to_text, _DECISION.from_text
-dump_claim, load_claim = _CLAIM.to_text, _CLAIM.from_text
-dump_grant, load_grant = _GRANT.to_text, _GRANT.from_text
-dump_run, load_run = _RUN.to_text, _RUN.from_text
-dump_process, load_process = _PROCESS.to_text, _PROCESS.from_text
-dump_delegation, load_delegation = _DELEGATION.to_text, _DELEGATION.from_text
-dump_access_key, load_access_key = _ACCESS_KEY.to_text, _ACCESS_KEY.from_text
-dump_comment, load_comment = _COMMENT.to_text, _COMMENT.from_text
-dump_pin, load_pin = _PIN.to_text, _PIN.from_text
-dump_aap_request, load_aap_request = _AAP_REQUEST.to_text, _AAP_REQUEST.from_text
-dump_aap_instance, load_aap_instance = _AAP_INSTANCE.to_text, _AAP_INSTANCE.from_text

@@ -30,10 +30,11 @@ from signoff.core.strict_json import MOST_BYTES, MOST_LEVELS, TooManyParts, is_d
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError
 from signoff.large_work import done
-from signoff.ports import KeptReply, Transaction
+from signoff.ports import Transaction
 from signoff.server.identity import Identity
 from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
 from signoff.server.state import ServerState
+from signoff.store.texts import KeptReply
 
 LONGEST_BODY = MOST_BYTES
 """Maximum size of a body in bytes."""

@@ -21,7 +21,7 @@ from signoff.errors import GrantsError, Place, WrongUse
 from signoff.store.place import home_of
 
 if TYPE_CHECKING:
-    from signoff.ports import Grants
+    from signoff.store.grants import Grants
 
 T = TypeVar("T")
 
@@ -137,15 +137,17 @@ def _put(grants: Grants, grant: Grant) -> None:
 
 def _in_file(file: Path, work: Callable[[Grants], T], *, begin: str = "begin") -> T:
     """Do work on the grants of a file in one transaction. It is opened for this alone."""
-    from signoff.store.sql import Sql, SqlGrants
-    from signoff.store.sqlite_file import QUERIES, WritingWire, closing, connect, prepare, told
+    from signoff.store.dialect import SQLITE
+    from signoff.store.grants import Grants
+    from signoff.store.sqlite_file import WritingWire, closing, connect, prepare, told
+    from signoff.store.tables import Sql
 
     _refuse_others(file)
     with told(file):
         prepare(file).close()
         with closing(connect(file)) as connection:
             connection.execute(begin)
-            result = work(SqlGrants(Sql(WritingWire(connection), QUERIES)))
+            result = work(Grants(Sql(WritingWire(connection), SQLITE)))
             connection.execute("commit")
             return result
 

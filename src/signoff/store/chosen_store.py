@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from signoff.ports import Store
 from signoff.store.place import Home, give_id
 from signoff.store.store_factory import open_store
 from signoff.store.store_urls import is_file, masked, sqlite_path
+
+if TYPE_CHECKING:
+    from signoff.store.memory_store import MemoryStore
+    from signoff.store.postgres import PostgresStore
+    from signoff.store.sqlite import SqliteStore
 
 OPTION, VARIABLE = "--store", "SIGNOFF_STORE"
 
@@ -48,7 +53,7 @@ class ChosenStore:
         """The address for people, without a password."""
         return self.address if self.file else masked(self.url)
 
-    def open(self) -> Store:
+    def open(self) -> SqliteStore | PostgresStore | MemoryStore:
         """Open the store, and create it if it does not exist.
 
         Gives the project an id, so that it is recognised if it moves.

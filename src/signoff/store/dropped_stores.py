@@ -6,16 +6,21 @@ import os
 import threading
 import weakref
 from queue import SimpleQueue
+from typing import Protocol
 
-from signoff.ports import Store
 from signoff.store.writer import warn
 
-_dropped: SimpleQueue[Store] = SimpleQueue()
+
+class _Closes(Protocol):
+    def close(self) -> None: ...
+
+
+_dropped: SimpleQueue[_Closes] = SimpleQueue()
 _closer_of = 0
 """The process whose thread closes dropped stores. A forked process does not have the thread of its parent."""
 
 
-def close_with(owner: object, store: Store) -> None:
+def close_with(owner: object, store: _Closes) -> None:
     """Close the store soon after `owner` is gone. Everybody who uses the store must hold the owner.
 
     The threads of a store keep it alive, so without this it would stay open until the process ends.

@@ -9,15 +9,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import cache, cached_property, partial
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from signoff.core.record import START, Entry, EventDraft
 from signoff.errors import StoreError
-from signoff.ports import Transaction
-from signoff.store.queries import Queries
-from signoff.store.rows import Row
+from signoff.store.dialect import SQLITE
+from signoff.store.record import Chain
 from signoff.store.schema import statements
-from signoff.store.sql import SqlChain, SqlTransaction
+from signoff.store.tables import Row, Sql
+from signoff.store.transaction import Transaction
 
 T = TypeVar("T")
 READ_ONLY = "a read transaction made a change; use `write` for changes"
@@ -26,15 +26,10 @@ TOUCHED = 4_096
 
 
 @cache
-def _queries() -> Queries:
-    return Queries("sqlite")
-
-
-@cache
 def _empty() -> bytes:
     """Return an empty database, made once for each process."""
     made = sqlite3.connect(":memory:", isolation_level=None)
-    for statement in statements("sqlite"):
+    for statement in statements(SQLITE):
         made.execute(statement)
     image = made.serialize()
     made.close()
@@ -44,7 +39,7 @@ def _empty() -> bytes:
 class _Wire:
     """Sends queries to a database of its own, in a transaction that begins with the first change.
 
-    See `signoff.store.sql.Wire`. The database is opened when it is first used: calls that policy allows need none.
+    See `signoff.store.tables.Wire`. The database is opened when it is first used: calls that policy allows need none.
     """
 
     def __init__(self) -> None:
@@ -151,9 +146,10 @@ class MemoryStore:
 
     def _begin_anew(self) -> None:
         """Forget what was read. Transactions share it: nobody else can change anything."""
-        self._tx = SqlTransaction(self._wire, _queries(), SqlChain(self._wire, _queries()))
+        sql = Sql(self._wire, SQLITE)
+        self._tx = Transaction(sql, Chain(sql))
         if self._events is not None:
-            self._tx.record = cast("Any", self._events)
+            vars(self._tx)["record"] = self._events
 
     async def write(self, name: str, work: Callable[[Transaction], T], *, synced: bool = True) -> T:
         return self._do(work)

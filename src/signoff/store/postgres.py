@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from signoff.errors import MissingExtra, StoreError, StoreUnavailable
-from signoff.ports import Transaction
 from signoff.processes import steady_seconds
 from signoff.store import postgres_schema
 from signoff.store.durable_store import DurableStore
@@ -28,8 +27,9 @@ from signoff.store.postgres_connection import (
     store_error,
 )
 from signoff.store.postgres_pipeline import PostgresConnection, psycopg, query
-from signoff.store.queries import Queries
-from signoff.store.sql import SqlChain, SqlTransaction, one_end
+from signoff.store.record import Chain, one_end
+from signoff.store.tables import Sql
+from signoff.store.transaction import Transaction
 from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 
 try:
@@ -58,6 +58,13 @@ LOOK_ANYWAY = 1.0
 
 _BEGIN = query("begin isolation level read committed")
 _CLOCK = query("select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+_LOCK = """
+    select seq, hash, number, (extract(epoch from clock_timestamp()) * 1000000)::bigint
+    from (select seq, hash, txid_current() as number from {s}chain for update) locked
+"""
+"""The clock is read once the lock is held, which may have taken long."""
+_HAS_EVENT = "select 1 from {s}events where seq = ? and hash = ?"
+_WRITES = "select writes from {s}chain"
 _COMMIT = query("commit")
 _ROLLBACK = query("rollback")
 _UNSYNCED = query("set local synchronous_commit to off")
@@ -112,7 +119,7 @@ class PostgresStore(DurableStore):
 
     def __init__(self, url: str, *, listen: bool = True, patience: float = PATIENCE) -> None:
         self._address = Address(url)
-        self._queries = Queries("postgres", self._address.schema)
+        self._dialect = self._address.dialect
         self._patience = patience
         self._listen = listen
         self._me = secrets.token_hex(8)
@@ -175,7 +182,8 @@ class PostgresStore(DurableStore):
             self._heard(said)
         wire = PostgresSnapshot(connection)
         try:
-            return work(SqlTransaction(wire, self._queries, SqlChain(wire, self._queries)))
+            sql = Sql(wire, self._dialect)
+            return work(Transaction(sql, Chain(sql)))
         finally:
             with suppress(psycopg.Error):
                 wire.end()
@@ -249,12 +257,12 @@ class PostgresStore(DurableStore):
         with `careful`: each change is sent at once and each piece of work has its own savepoint.
         """
         wire = Writing(self._writing(), holds=not careful)
-        rows = wire.send(_BEGIN, query(self._queries["lock_chain"]))
+        rows = wire.send(_BEGIN, query(self._dialect[_LOCK]))
         (seq, link), (number, said) = one_end(rows), rows[0][2:]
         self._heard(said)
         if (batch := self._in_doubt(wire)) is not None:
             return batch
-        chain = SqlChain(wire, self._queries)
+        chain = Chain(Sql(wire, self._dialect))
         chain.start_at(seq, link)
         piece = self._careful_piece if careful else self._piece
         outcomes = [piece(wire, chain, work) for work in works]
@@ -288,7 +296,7 @@ class PostgresStore(DurableStore):
         if doubt is None:
             return None
         if doubt.end is not None:
-            arrived = bool(wire.rows(self._queries["has_event"], doubt.end))
+            arrived = bool(wire.rows(self._dialect[_HAS_EVENT], doubt.end))
         else:
             [(status,)] = wire.rows("select txid_status($1)", (doubt.transaction,))
             arrived = status == "committed"
@@ -297,10 +305,10 @@ class PostgresStore(DurableStore):
             return doubt.batch
         return None
 
-    def _piece(self, wire: Writing, chain: SqlChain, work: Work) -> WriteResult:
+    def _piece(self, wire: Writing, chain: Chain, work: Work) -> WriteResult:
         wire.mark()
         try:
-            return WriteResult(work(SqlTransaction(wire, self._queries, chain)))
+            return WriteResult(work(Transaction(Sql(wire, self._dialect), chain)))
         except psycopg.Error as error:
             if is_lost(error, self._connection):
                 raise
@@ -310,11 +318,11 @@ class PostgresStore(DurableStore):
                 raise NeedsSavepoints from error
             return WriteResult(error=error)
 
-    def _careful_piece(self, wire: Writing, chain: SqlChain, work: Work) -> WriteResult:
+    def _careful_piece(self, wire: Writing, chain: Chain, work: Work) -> WriteResult:
         mark = chain.mark()
         wire.send(_SAVEPOINT)
         try:
-            value = work(SqlTransaction(wire, self._queries, chain))
+            value = work(Transaction(Sql(wire, self._dialect), chain))
             wire.send(_RELEASE)
             return WriteResult(value)
         except psycopg.Error as error:
@@ -382,7 +390,7 @@ class PostgresStore(DurableStore):
         return False
 
     def _compare(self, connection: PostgresConnection, seen: int, tick: Callable[[], None]) -> int:
-        [(now,)] = connection.line.ask(query(self._queries["writes"]))
+        [(now,)] = connection.line.ask(query(self._dialect[_WRITES]))
         if now != seen:
             tick()
         return now

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from signoff.errors import SchemaError, StoreError, StoreUnavailable, WrongUse
+from signoff.store.dialect import Dialect, postgres
 from signoff.store.postgres_pipeline import PostgresConnection, Query, psycopg, query
-from signoff.store.rows import Row
 from signoff.store.store_urls import masked
+from signoff.store.tables import Row
 
 SCHEMA = "signoff"
 """The schema of the tables, unless the URL names a search path."""
@@ -59,6 +60,10 @@ class Address:
         """The schema name, quoted for SQL."""
         return '"' + self.schema_name.replace('"', '""') + '"'
 
+    @cached_property
+    def dialect(self) -> Dialect:
+        return postgres(self.schema)
+
     @property
     def channel(self) -> str:
         """The LISTEN/NOTIFY channel for changes. PostgreSQL limits its name to 63 bytes."""
@@ -85,7 +90,7 @@ def make_ready_to_write(connection: PostgresConnection, patience: float) -> None
 
 
 class Writing:
-    """See `signoff.store.sql.Wire`. Statements without a result are buffered and sent with the next query."""
+    """See `signoff.store.tables.Wire`. Statements without a result are buffered and sent with the next query."""
 
     def __init__(self, connection: PostgresConnection, *, holds: bool = True) -> None:
         self._line = connection.line
@@ -125,7 +130,7 @@ _END_READING = query("rollback")
 
 
 class PostgresSnapshot:
-    """See `signoff.store.sql.Wire`. Reads from one snapshot, whatever is written meanwhile."""
+    """See `signoff.store.tables.Wire`. Reads from one snapshot, whatever is written meanwhile."""
 
     def __init__(self, connection: PostgresConnection) -> None:
         self._connection = connection

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 from signoff.errors import MissingExtra, StoreError
-from signoff.store.rows import Row
+from signoff.store.tables import Row
 
 try:
     import psycopg

@@ -9,7 +9,6 @@ from zlib import crc32
 from signoff.store import schema
 from signoff.store.postgres_connection import Address
 from signoff.store.postgres_pipeline import PostgresConnection, query
-from signoff.store.queries import told
 
 if TYPE_CHECKING:
     from typing import LiteralString
@@ -28,7 +27,7 @@ def versions_of(connection: PostgresConnection, address: Address) -> schema.Vers
     row = connection.execute("select to_regclass(%s)", (f"{address.schema}.schema_version",)).fetchone()
     if row is None or row[0] is None:
         return ()
-    return [(number, name) for number, name in connection.line.ask(query(_sql(schema.VERSIONS, address)))]
+    return [(number, name) for number, name in connection.line.ask(query(address.dialect[schema.VERSIONS]))]
 
 
 def _create_tables(connection: PostgresConnection, address: Address) -> schema.Versions:
@@ -45,12 +44,8 @@ def _create_tables(connection: PostgresConnection, address: Address) -> schema.V
         if found is None:
             connection.execute(cast("LiteralString", f"create schema if not exists {address.schema}"))
         if not versions_of(connection, address):
-            for statement in (_sql(schema.TABLE, address), *schema.statements("postgres", address.schema)):
+            for statement in schema.statements(address.dialect):
                 connection.line.ask(query(statement))
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.line.ask(query(_sql(schema.APPLIED, address), (schema.VERSION, schema.NAME, now)))
+            connection.line.ask(query(address.dialect[schema.APPLIED], (schema.VERSION, schema.NAME, now)))
     return versions_of(connection, address)
-
-
-def _sql(text: str, address: Address) -> str:
-    return told(text, "postgres", address.schema)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from signoff.errors import SchemaError
-from signoff.store.queries import Dialect, told
+from signoff.store.dialect import Dialect
 
 _HERE = Path(__file__).parent
 _NOTE = re.compile(r"^\s*--.*$", re.MULTILINE)
@@ -21,11 +21,11 @@ Versions = Sequence[tuple[int, str]]
 """What a database says of its tables: number and name; empty if it has none yet."""
 
 
-def statements(dialect: Dialect, schema: str = "") -> Sequence[str]:
+def statements(dialect: Dialect) -> Sequence[str]:
     """The statements that create the tables."""
-    text = _NOTE.sub("", (_HERE / f"schema.{dialect}.sql").read_text("utf-8"))
-    parts = (" ".join(part.split()) for part in told(text, dialect, schema).split(";"))
-    return [one for one in parts if one]
+    text = _NOTE.sub("", (_HERE / f"schema.{dialect.name}.sql").read_text("utf-8"))
+    parts = (" ".join(part.split()) for part in text.split(";"))
+    return [dialect[one] for one in (TABLE, *parts) if one]
 
 
 def problem_of(versions: Versions, where: str) -> str:

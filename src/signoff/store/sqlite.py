@@ -13,12 +13,11 @@ from threading import Event
 from typing import TypeVar
 
 from signoff.errors import StoreError, StoreUnavailable
-from signoff.ports import Transaction
+from signoff.store.dialect import SQLITE
 from signoff.store.durable_store import DurableStore
-from signoff.store.sql import SqlChain, SqlTransaction
+from signoff.store.record import Chain
 from signoff.store.sqlite_file import (
     PATIENCE,
-    QUERIES,
     ReadingWire,
     WritingWire,
     begin,
@@ -28,6 +27,8 @@ from signoff.store.sqlite_file import (
     store_error,
     sync,
 )
+from signoff.store.tables import Sql
+from signoff.store.transaction import Transaction
 from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult
 
 T = TypeVar("T")
@@ -68,8 +69,8 @@ class SqliteStore(DurableStore):
             self._check_place()
             connection = self._reader()
             connection.execute("begin")
-            wire = ReadingWire(connection)
-            return work(SqlTransaction(wire, QUERIES, SqlChain(wire, QUERIES)))
+            sql = Sql(ReadingWire(connection), SQLITE)
+            return work(Transaction(sql, Chain(sql)))
         except sqlite3.Error as error:
             raise store_error(error, self.path, self._patience) from error
         finally:
@@ -106,13 +107,13 @@ class SqliteStore(DurableStore):
         except sqlite3.Error as error:
             raise self._failed(error) from error
         before = connection.total_changes
-        wire = WritingWire(connection)
-        chain = SqlChain(wire, QUERIES)
+        sql = Sql(WritingWire(connection), SQLITE)
+        chain = Chain(sql)
         try:
             if careful:
-                outcomes = [self._careful_piece(connection, wire, chain, work) for work in works]
+                outcomes = [self._careful_piece(connection, sql, chain, work) for work in works]
             else:
-                tx = SqlTransaction(wire, QUERIES, chain)  # shared: the next piece need not read again
+                tx = Transaction(sql, chain)  # shared: the next piece need not read again
                 outcomes = [self._piece(tx, work) for work in works]
                 if len(works) > 1 and any(one.error for one in outcomes) and connection.total_changes != before:
                     raise NeedsSavepoints
@@ -130,7 +131,7 @@ class SqliteStore(DurableStore):
                 rollback(connection)
             raise
 
-    def _piece(self, tx: SqlTransaction, work: Work) -> WriteResult:
+    def _piece(self, tx: Transaction, work: Work) -> WriteResult:
         try:
             return WriteResult(work(tx))
         except _ITS_OWN as error:
@@ -140,13 +141,11 @@ class SqliteStore(DurableStore):
         except BaseException as error:
             return WriteResult(error=error)
 
-    def _careful_piece(
-        self, connection: sqlite3.Connection, wire: WritingWire, chain: SqlChain, work: Work
-    ) -> WriteResult:
+    def _careful_piece(self, connection: sqlite3.Connection, sql: Sql, chain: Chain, work: Work) -> WriteResult:
         """Do one piece of work in a savepoint. If it raises, only this piece is rolled back."""
         mark = chain.mark()
         connection.execute("savepoint piece")
-        outcome = self._piece(SqlTransaction(wire, QUERIES, chain), work)
+        outcome = self._piece(Transaction(sql, chain), work)
         if outcome.error is not None:
             chain.back_to(mark)
             connection.execute("rollback to piece")

@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from weakref import WeakSet
 
 from signoff.errors import SchemaError, StoreError, StoreUnavailable
 from signoff.store import schema
-from signoff.store.queries import Queries
-from signoff.store.rows import Row
-from signoff.store.sqlite_fork import Connection, refuse_in_fork
+from signoff.store.dialect import SQLITE
+from signoff.store.durable_store import IN_FORK
+from signoff.store.tables import Row
 
 APPLICATION = 0x5369676E
 """SQLite's `application_id` in the file's header, `Sign` in ASCII. It tells our files from those of other programs."""
@@ -26,11 +27,8 @@ SYNCED = "full"
 """What SQLite calls it that a commit survives a loss of power. Kills of processes are survived without."""
 
 
-QUERIES = Queries("sqlite")
-
-
 class ReadingWire:
-    """Sends read queries to SQLite. See `signoff.store.sql.Wire`."""
+    """Sends read queries to SQLite. See `signoff.store.tables.Wire`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -98,7 +96,7 @@ def versions_of(connection: sqlite3.Connection, path: Path) -> schema.Versions:
     # Read after the tables: another process may be creating the store, and it commits both at once.
     [application] = connection.execute("pragma application_id").fetchone()
     if application == APPLICATION:
-        return connection.execute(schema.VERSIONS.replace("{s}", "")).fetchall()
+        return connection.execute(SQLITE[schema.VERSIONS]).fetchall()
     if application or tables:
         raise StoreError(
             f"{path} is an SQLite database of another program, and signoff does not touch it; "
@@ -114,10 +112,10 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> schema.Version
     try:
         if not versions_of(connection, path):  # read again under the lock
             connection.execute(f"pragma application_id = {APPLICATION}")
-            for statement in (schema.TABLE.replace("{s}", ""), *schema.statements("sqlite")):
+            for statement in schema.statements(SQLITE):
                 connection.execute(statement)
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            connection.execute(schema.APPLIED.replace("{s}", ""), (schema.VERSION, schema.NAME, now))
+            connection.execute(SQLITE[schema.APPLIED], (schema.VERSION, schema.NAME, now))
         connection.execute("commit")
     except BaseException:
         rollback(connection)
@@ -276,3 +274,58 @@ def store_error(error: sqlite3.Error, path: Path, patience: float = PATIENCE) ->
 
 def _name(error: sqlite3.Error) -> str:
     return getattr(error, "sqlite_errorname", "") or ""
+
+
+# --- after a fork ---
+
+# SQLite does not survive a fork with an open file. The forked process inherits what SQLite remembers of its parent's
+# locks, but not the locks: what it writes would be lost, or overwrite what its parent writes, and to close a connection
+# is to write, too. So what it inherited stays open, and unused, until the process ends, and it opens no others.
+
+_open: WeakSet[Connection] = WeakSet()
+_pid = os.getpid()
+_inherits = False
+"""Whether a connection was open in this process's parent when it was forked."""
+
+
+class Connection(sqlite3.Connection):
+    """A connection that a forked process neither uses nor closes."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        refuse_in_fork()
+        _open.add(self)  # first: another thread may fork while it opens
+        super().__init__(*args, **options)
+
+    def close(self) -> None:
+        if not inherits():
+            super().close()
+            _open.discard(self)
+
+
+def refuse_in_fork() -> None:
+    """Raise if this process was forked while its parent had a connection open."""
+    if inherits():
+        raise StoreUnavailable(IN_FORK)
+
+
+def inherits() -> bool:
+    """Whether this process was forked while its parent had a connection open."""
+    if _pid != os.getpid():  # by a program that does not tell Python of it, as uWSGI does
+        keep_open()
+    return _inherits
+
+
+def keep_open() -> None:
+    """In a forked process: keep the connections of its parent open, even when Python ends and drops all objects."""
+    global _pid, _inherits
+    _pid = os.getpid()
+    if connections := list(_open):
+        import ctypes
+
+        _inherits = True
+        for connection in connections:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=keep_open)

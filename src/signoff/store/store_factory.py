@@ -9,12 +9,14 @@ from signoff.errors import WrongUse
 from signoff.store.store_urls import names_file, sqlite_path
 
 if TYPE_CHECKING:
-    from signoff.ports import Store
+    from signoff.store.memory_store import MemoryStore
+    from signoff.store.postgres import PostgresStore
+    from signoff.store.sqlite import SqliteStore
 
 EXAMPLES = "sqlite:.signoff/signoff.db, postgresql://user@host/database, memory:"
 
 
-def open_store(url: str, *, root: str | os.PathLike[str] = ".") -> Store:
+def open_store(url: str, *, root: str | os.PathLike[str] = ".") -> SqliteStore | PostgresStore | MemoryStore:
     """Open the store that a URL names. A relative SQLite path is resolved against `root`."""
     if why := why_no_store(url):
         raise WrongUse(f"--store, SIGNOFF_STORE or `store` in signoff.yaml {why}")

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from signoff.errors import StoreError
-from signoff.ports import Transaction
+from signoff.store.transaction import Transaction
 
 if TYPE_CHECKING:
     import asyncio
