@@ -65,6 +65,7 @@ __all__ = [
     "MissingExtra",
     "NobodyHere",
     "NotEntitled",
+    "NotRead",
     "Place",
     "PolicyError",
     "PreviewChanged",
@@ -447,6 +448,16 @@ class NotEntitled(RequestError):
 
     status = 403
     code = "not-entitled"
+
+
+class NotRead(RequestError):
+    """A long call was approved by somebody who was not shown all of it.
+
+    Fix: read it, with `signoff show ID` or where it is asked; a program calls `Inbox.opened` when it has shown it.
+    """
+
+    status = 409
+    code = "not-read"
 
 
 class AlreadySpent(RequestError):

@@ -21,7 +21,7 @@ _PIECE = 65_536
 
 
 class AnswerTooLarge(Exception):
-    """The server sends more than it may."""
+    """A server sends more than it may, or something that would have to be unpacked first."""
 
 
 class HttpAnswer(NamedTuple):

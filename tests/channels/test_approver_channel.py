@@ -139,7 +139,7 @@ async def test_an_answer_without_a_name_does_not_count(office: Office) -> None:
 
 
 async def test_a_script_answers_as_a_script(office: Office) -> None:
-    channel, inbox = await started(office, scripted_approver(["approve"]), by=ANA)
+    channel, inbox = await started(office, scripted_approver(["deny"]), by=ANA)
     notice = await asked(office, channel)
     await soon(lambda: len(inbox.taken) == 1, "no answer")
     by = inbox.taken[0][1].by
@@ -148,7 +148,7 @@ async def test_a_script_answers_as_a_script(office: Office) -> None:
     await open_again(office, channel, more)
     with pytest.raises(ChannelFailed, match="the script has 1 answers"):
         await channel.show(more)
-    assert (await office.now(notice)).request.state is State.APPROVED
+    assert (await office.now(notice)).request.state is State.DENIED
 
 
 # --- approvers of all kinds ---

@@ -73,6 +73,7 @@ class Careless(Deaf):
     """Takes everything for read."""
 
     async def has_opened(self, request_id: str, by: Actor) -> bool:
+        await self._inbox.opened(request_id, by)
         return True
 
 

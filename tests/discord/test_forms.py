@@ -155,7 +155,7 @@ def test_the_broker_takes_every_choice() -> None:
         offered = choices(request, NOW)
         assert offered
         for value, decision in offered:
-            check_terms(request, decision)
+            check_terms(request, decision, NOW)
             assert decision_for(request, value, NOW) == decision
             assert decision.by is None and decision.approved
 

@@ -142,7 +142,7 @@ async def test_people_stand_in_for_each_other_and_only_an_admin_arranges_it_for_
     made = await api_desk.post("/delegations", {"deputy": "Ana", "until": LATER}, status=201, may="answer")
     assert (made["absent"], made["deputy"], made["by"]) == ("ben", "ana", "ben")
     other = {"absent": "cleo", "deputy": "ana", "until": LATER}
-    assert "admin" in await api_desk.refused(403, "not-permitted", "POST", "/delegations", other, may="answer")
+    assert "admin" in await api_desk.refused(403, "not-entitled", "POST", "/delegations", other, may="answer")
     await api_desk.post("/delegations", other, status=201, who="ana", may="answer,admin")
     await api_desk.refused(422, "wrong-use", "POST", "/delegations", {"deputy": "ben", "until": LATER})
     await api_desk.refused(422, "wrong-use", "POST", "/delegations", {"deputy": "ana", "until": "2020-01-01T00:00:00Z"})

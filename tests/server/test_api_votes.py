@@ -107,10 +107,10 @@ async def test_what_may_not_be_remembered_is_refused_and_nothing_is_answered(api
     await api_desk.refused(422, "refused", "POST", path, yes(asked, remember={"scope": "run"}))
     past = "2020-01-01T00:00:00Z"
     assert "before it starts" in await api_desk.refused(
-        422, "invalid", "POST", path, yes(asked, remember={"until": past})
+        422, "refused", "POST", path, yes(asked, remember={"until": past})
     )
     edited = {"order": "A1", "amount": 1}
-    await api_desk.refused(422, "invalid", "POST", path, yes(asked, remember=1, args=edited))
+    await api_desk.refused(422, "refused", "POST", path, yes(asked, remember=1, args=edited))
     assert (await api_desk.get(f"/requests/{asked.id}"))["state"] == "pending"
     assert (await api_desk.get("/grants"))["grants"] == []
     await api_desk.post(path, yes(asked, remember=1))

@@ -34,8 +34,8 @@ from signoff.core.run import RunSetup, SavedRun
 from signoff.engine.fair_order import fair_order
 from signoff.errors import RunError, SignoffError, StoreError, WrongFile, WrongUse
 from signoff.processes import BEAT, LEASE
+from signoff.server.health import operations
 from signoff.server.listener import bound
-from signoff.server.operations import operations
 from signoff.server.state import ServerState
 from signoff.store.memory_store import MemoryStore
 from signoff.testing import FakeClock, ScriptedModel

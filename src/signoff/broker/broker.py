@@ -250,7 +250,7 @@ class Broker:
                 request = feed(tx, ledger, request_id, now) or request
             if request.state is State.PENDING:  # a late answer raises `AlreadySettled` and nothing else
                 self.people.check(tx, request, by)
-                check_terms(request, decision)
+                check_terms(request, decision, now)
                 check_role(request, decision, by)
                 if refuse is not None:
                     refuse(request, decision)

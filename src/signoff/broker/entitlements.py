@@ -12,6 +12,7 @@ from signoff.core.people import Actor, ActorKind, Delegation, account_key, perso
 from signoff.core.quorum import approvers, entitled_as, who, why_not_entitled
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import NotEntitled, WrongUse
+from signoff.policy.phrases import did_you_mean
 from signoff.ports import Transaction
 
 LONGEST = timedelta(days=90)
@@ -52,6 +53,11 @@ class People:
     def is_closed(self) -> bool:
         """Whether only listed people may answer, whatever a rule says."""
         return self._is_closed
+
+    @property
+    def are_listed(self) -> bool:
+        """Whether people are listed, so that nobody else answers in their place."""
+        return self._is_closed or bool(self._people)
 
     @property
     def _people(self) -> Mapping[str, tuple[str, frozenset[str]]]:
@@ -284,6 +290,5 @@ class People:
 
     def _on_file(self, name: str) -> None:
         if person_key(name) not in self._people:
-            raise WrongUse(
-                f"no listed person is called {name!r}; there are: {', '.join(n for n, _ in self._people.values())}"
-            )
+            hint = did_you_mean(name, [listed for listed, _ in self._people.values()])
+            raise WrongUse(f"no listed person is called {name!r}\n  {hint}")

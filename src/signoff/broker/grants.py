@@ -176,11 +176,13 @@ def _lacks_role(request: ApprovalRequest, by: Actor) -> bool:
     return request.requirement.role is not None and request.requirement.role not in by.roles
 
 
-def check_terms(request: ApprovalRequest, decision: ApprovalDecision) -> None:
+def check_terms(request: ApprovalRequest, decision: ApprovalDecision, now: datetime) -> None:
     """Raise `RequestError` if an answer is to be remembered more broadly than may be offered for its call."""
     terms = decision.terms
     if terms is None:
         return
+    if terms.until is not None and terms.until <= now:
+        raise RequestError("the remembered answer would expire before it starts")
     effective = request if decision.edited_args is None else request.changed_to(decision=decision)
     offered = offers(effective)
     if not offered:

@@ -40,6 +40,7 @@ from signoff.errors import (
     EditRefused,
     NobodyHere,
     NotEntitled,
+    NotRead,
     SignoffError,
     UnknownRequest,
     WrongUse,
@@ -364,7 +365,7 @@ class ApproverChannel:
             return None
         self._answering.add(request.id)
         try:
-            taken = await self._answer(request.id, decision, inbox)
+            taken = await self._answer(request, decision, inbox)
             if decision.approved and taken.state is State.PENDING and taken.requirement.quorum > 1:
                 self._say(_more_needed(taken), request)
         except AlreadySettled as late:
@@ -389,11 +390,16 @@ class ApproverChannel:
         endings = (Ending.CANCELLED,) if self._in_place else (Ending.CANCELLED, Ending.EXPIRED)
         return decision.ending not in endings
 
-    async def _answer(self, request_id: str, decision: ApprovalDecision, inbox: Inbox) -> ApprovalRequest:
+    async def _answer(self, request: ApprovalRequest, decision: ApprovalDecision, inbox: Inbox) -> ApprovalRequest:
         by = decision.by or self._by
         if by is None:
             raise ChannelFailed("an answer without a name does not count; set `by`")
-        return await inbox.answer(request_id, decision.changed(by=by))
+        decision = decision.changed(by=by)
+        try:
+            return await inbox.answer(request.id, decision)
+        except NotRead:  # an approver is given the whole call, and shows all of it before it approves
+            await inbox.opened(request.id, by)
+            return await inbox.answer(request.id, decision)
 
     def _is_worth_asking(self, request: ApprovalRequest, problem: Exception) -> bool:
         """Whether asking again, with the problem shown, can help."""

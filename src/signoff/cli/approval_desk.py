@@ -13,6 +13,7 @@ from signoff.core.preview import Preview
 if TYPE_CHECKING:
     from signoff.cli.remember_option import RememberOptions
     from signoff.cli.request_report import Sheet
+    from signoff.desk.operations import CancelledRun
     from signoff.reports.run_report import RunsView
 
 VIA = "command"
@@ -70,17 +71,6 @@ class HandedOverRequest:
     """Whether the person it is assigned to may answer it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelledRun:
-    """A run that was cancelled."""
-
-    id: str
-    withdrawn: int
-    """How many requests were withdrawn with it."""
-    alive: bool
-    """Whether a process still executes it; that process stops at the run's next step."""
-
-
 class ApprovalDesk(Protocol):
     """What commands need. Results are reports of `signoff.reports`; both implementations raise the same errors."""
 
@@ -92,6 +82,10 @@ class ApprovalDesk(Protocol):
     async def request(self, prefix: str) -> Sheet: ...
 
     async def prepared(self, given: str, answer: TypedAnswer) -> PreparedAnswer: ...
+
+    async def opened(self, sheet: Sheet) -> None:
+        """Record that the person was shown all of a long request, so that they may approve it."""
+        ...
 
     async def hand_over(self, prefix: str, to: str | None) -> HandedOverRequest:
         """Assign a request: None means the person who types, an empty name nobody."""

@@ -9,27 +9,29 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from signoff.broker.grants import check_terms
 from signoff.cli.approval_desk import (
     VIA,
-    CancelledRun,
     GivenAnswer,
     HandedOverRequest,
     PreparedAnswer,
     TypedAnswer,
 )
-from signoff.cli.known_people import named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
-from signoff.core.people import Actor, Delegation, person_key
+from signoff.core.people import Actor, person_key
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe_text import spelled_out
+from signoff.desk import operations
+from signoff.desk.operations import Acting, CancelledRun
 from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
 from signoff.reports.grant_report import grant_data, grant_report, grants_report
 from signoff.reports.request_sheet import TOLD, comment_data, request_sheet, sheet_of
 from signoff.reports.run_report import RunsView, run_data, run_report, runs_report
 from signoff.wiring import chosen_store, whoami
+from signoff.wiring.program_inbox import project_answers
 from signoff.wiring.project import requester_of
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class LocalDesk:
         """`name` is the person who answers; None means the logged-in user."""
         self.broker = broker
         self.settings = settings
+        self.answers = project_answers(broker, settings)
         self._store = store
         self._name = name
 
@@ -58,6 +61,12 @@ class LocalDesk:
     def who(self) -> Actor:
         """The person who answers. Raises `WrongUse` for a person that the project does not list."""
         return whoami(self._name, self.settings, via=VIA)
+
+    def _acting(self) -> Acting:
+        """The person who acts. Where the project lists no admin, whoever has the store is one."""
+        by = self.who()
+        admins = [one for one in self.settings.people.values() if one.admin]
+        return Acting(by, not admins or by.key in [person_key(one.name) for one in admins])
 
     # --- requests ---
 
@@ -75,7 +84,12 @@ class LocalDesk:
                 raise RequestError(f"request {request.id} was approved and started, and {outcome_step(request.id)}")
             if request.state is not State.PENDING:
                 return PreparedAnswer(given=given, problems=(late_text(sheet_of(request, ())),))
-            decision = await self._decision(request, answer)
+            decision = ApprovalDecision(approved=answer.approved, note=answer.note, edited_args=answer.arguments)
+            if answer.wish is not None:
+                terms = operations.terms_of(broker, request, answer.wish.remembering(now()), by)
+                decision = replace(decision, terms=terms)
+                check_terms(request, decision, broker.clock.now())
+            decision = await self.answers.checked(request, decision, by)
             effect = await _effect(request, decision)
         except RequestError as error:
             return PreparedAnswer(
@@ -96,49 +110,28 @@ class LocalDesk:
         remembered = spelled_out(request, decision) if decision.terms is not None else ""
         return PreparedAnswer(given=given, id=request.id, remembered=remembered, give=give)
 
-    async def _decision(self, request: ApprovalRequest, answer: TypedAnswer) -> ApprovalDecision:
-        """The decision about one request. Raises a `RequestError` if it cannot be given."""
-        if answer.approved:
-            from signoff.wiring.answer_checks import refuse_unseen
-
-            refuse_unseen(request)
-        decision = ApprovalDecision(approved=answer.approved, note=answer.note)
-        if answer.arguments is not None:
-            from signoff.wiring.answer_checks import checked_answer
-
-            decision = replace(decision, edited_args=answer.arguments)
-            decision = await checked_answer(self.broker, self.settings, request, decision)
-        if answer.wish is not None:
-            from signoff.broker.grants import check_terms
-
-            decision = replace(decision, terms=answer.wish.terms(request, now()))
-            check_terms(request, decision)
-        return decision
+    async def opened(self, sheet: Sheet) -> None:
+        by = self.who()
+        await self.answers.inbox(VIA).opened(sheet["id"], by)
 
     async def hand_over(self, prefix: str, to: str | None) -> HandedOverRequest:
-        by, broker = self.who(), self.broker
-        person = by.name if to is None else named(to, self.settings) if to else ""
-        await broker.sweep()
-        before = await broker.find(prefix)
-        admin = any(one.admin and person_key(one.name) == by.key for one in self.settings.people.values())
-        after = await broker.assign(before.id, person, by=by, admin=admin)
-        may = not after.assigned or bool(await broker.people.entitled(after.id, [Actor(name=after.assigned)]))
-        return HandedOverRequest(sheet=sheet_of(after, ()), before=before.assigned, may_answer=may)
+        acting = self._acting()
+        done = await operations.assign(self.broker, prefix, acting.by.name if to is None else to, acting)
+        return HandedOverRequest(sheet=sheet_of(done.request, ()), before=done.before, may_answer=done.may_answer)
 
     async def tell(self, prefix: str, *, happened: bool, note: str) -> Sheet:
         by, broker = self.who(), self.broker
         await broker.sweep()
         request = await broker.find(prefix)
-        return sheet_of(await broker.tell(request.id, happened=happened, by=by, note=note), ())
+        return sheet_of(await self.answers.inbox(VIA).tell(request.id, happened=happened, by=by, note=note), ())
 
     async def say(
         self, prefix: str, text: str, kind: CommentKind, question: str = "", *, asks_agent: bool = False
     ) -> tuple[Sheet, dict[str, Any]]:
-        by, broker = self.who(), self.broker
+        acting, broker = self._acting(), self.broker
         await broker.sweep()
         request = await broker.find(prefix)
-        answers = await broker.comments.question_meant(request.id, question) if kind is CommentKind.ANSWER else ""
-        said = await broker.comments.add(request.id, text, by=by, kind=kind, answers=answers)
+        said = await operations.comment(broker, request, text, kind, acting, question)
         return sheet_of(request, ()), comment_data(said, request.secrets)
 
     # --- runs ---
@@ -170,12 +163,7 @@ class LocalDesk:
         return going_on(run) if is_resumable(run) else ""
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
-        by, broker = self.who(), self.broker
-        before = await broker.runs.status((await broker.runs.get(prefix)).id)
-        waiting = await broker.runs.waiting(before.run.id)
-        done = await broker.runs.cancel(before.run.id, by=by.name, reason=note)
-        withdrawn = sum(one.state is State.PENDING for one in waiting)
-        return CancelledRun(id=done.id, withdrawn=withdrawn, alive=before.alive)
+        return await operations.cancel_run(self.broker, prefix, note, self._acting())
 
     # --- grants ---
 
@@ -186,9 +174,7 @@ class LocalDesk:
         return await grant_report(self.broker, prefix)
 
     async def revoke(self, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        by = self.who().name
-        grant = await self.broker.grants.get(prefix)
-        done = await self.broker.grants.revoke(grant.id, by=by)
+        grant, done = await operations.revoke(self.broker, prefix, self._acting())
         return grant_data(self.broker, grant), grant_data(self.broker, done)
 
     # --- people, and the switch ---
@@ -213,19 +199,11 @@ class LocalDesk:
         }
 
     async def delegate(self, absent: str, deputy: str, until: datetime, since: datetime) -> tuple[str, str]:
-        by = self.who()
-        made = Delegation(
-            absent=named(absent, self.settings),
-            deputy=named(deputy, self.settings),
-            until=until,
-            since=since,
-            by=by.name,
-        )
-        await self.broker.people.delegate(made)
+        made = await operations.delegate(self.broker, absent, deputy, until, since, self._acting())
         return made.absent, made.deputy
 
     async def end_delegation(self, absent: str, deputy: str) -> tuple[str, str]:
-        ended = await self.broker.people.end_delegation(absent, deputy, by=self.who().name)
+        ended = await operations.end_delegation(self.broker, absent, deputy, self._acting())
         return ended.absent, ended.deputy
 
     async def halt(self, why: str) -> str:
@@ -233,7 +211,7 @@ class LocalDesk:
         return await self.broker.switch.halt(by=self._name or requester_of(None, self.settings), why=why)
 
     async def unhalt(self, why: str) -> bool:
-        return await self.broker.switch.unhalt(by=self.who().name, why=why)
+        return await operations.unhalt(self.broker, why, self._acting())
 
 
 async def _effect(request: ApprovalRequest, decision: ApprovalDecision) -> Preview | None:

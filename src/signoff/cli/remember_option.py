@@ -9,11 +9,10 @@ from decimal import Decimal
 
 from signoff.cli.terminal_text import count, when
 from signoff.core.grant import Grant
-from signoff.core.offer import Offer, offer_called, offers
-from signoff.core.request import ApprovalRequest
-from signoff.core.terms import Budget, Scope, Terms
+from signoff.core.terms import Budget, Scope
 from signoff.core.visible_text import visible
-from signoff.errors import RequestError, WrongUse
+from signoff.desk.operations import Remembering
+from signoff.errors import WrongUse
 
 _BUDGET = re.compile(r"(?P<arg>\S+)[\s=]+(?P<limit>[0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?P<daily>/\s*day|a day|per day)?")
 
@@ -29,29 +28,14 @@ class RememberOptions:
     uses: int | None = None
     budget: str | None = None
 
-    def terms(self, request: ApprovalRequest, at: datetime) -> Terms:
-        """The terms of the grant. Raises if the request does not offer them."""
-        return Terms(
+    def remembering(self, at: datetime) -> Remembering:
+        """What the options mean at a moment. Raises `WrongUse`."""
+        return Remembering(
+            which=self.which,
             scope=Scope(self.scope),
-            pattern=self._offer(request).pattern,
             until=when(self.until, at) if self.until is not None else None,
-            max_uses=self.uses,
+            uses=self.uses,
             budget=budget(self.budget) if self.budget is not None else None,
-        )
-
-    def _offer(self, request: ApprovalRequest) -> Offer:
-        offered = offers(request)
-        if not offered:
-            raise RequestError(
-                f"the answer to request {request.id} cannot be remembered: "
-                "its rule requires several people or excludes somebody, or it is in doubt"
-            )
-        if (offer := offer_called(request, self.which)) is not None:
-            return offer
-        there = ", ".join(f"{number} ({visible(offer.name)})" for number, offer in enumerate(offered, 1))
-        raise WrongUse(
-            f"request {request.id} offers no --remember {visible(self.which)}; it offers {there}\n"
-            f"  signoff show {request.id} spells them out"
         )
 
 

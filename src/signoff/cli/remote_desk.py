@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from signoff.cli.approval_desk import (
-    CancelledRun,
     GivenAnswer,
     HandedOverRequest,
     PreparedAnswer,
@@ -21,8 +20,8 @@ from signoff.cli.server_client import ApprovalServer, named
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.comment import CommentKind
 from signoff.core.preview import Preview
-from signoff.core.visible_text import visible
-from signoff.errors import AlreadySettled, EditRefused, RequestError, SignoffError, UnknownRequest, UnknownRun, WrongUse
+from signoff.desk.operations import NOT_REMEMBERED, CancelledRun, not_offered
+from signoff.errors import AlreadySettled, EditRefused, RequestError, SignoffError, UnknownRequest, UnknownRun
 from signoff.reports.request_sheet import MOST_LISTED, TOLD
 
 if TYPE_CHECKING:
@@ -61,11 +60,8 @@ class RemoteDesk:
         except RequestError as error:
             return PreparedAnswer(given=given, problems=_problems(error), is_unknown=isinstance(error, UnknownRequest))
 
-        card = sheet["card"] if answer.approved else None
-        is_long = card is not None and any(one["long"] for one in (*card["args"], *card["details"]))
-
         async def give() -> GivenAnswer:
-            return replace(self._given(sheet, body, is_long=is_long), effect=effect)
+            return replace(self._given(sheet, body), effect=effect)
 
         return PreparedAnswer(given=given, id=request_id, remembered=remembered, give=give)
 
@@ -90,14 +86,10 @@ class RemoteDesk:
 
     def _remembered(self, sheet: Sheet, answer: TypedAnswer, body: dict[str, Any]) -> str:
         """What will be remembered. The same text is sent: the server remembers exactly that or nothing."""
-        wish = answer.wish
-        if wish is None:
+        if answer.wish is None:
             return ""
-        from signoff.cli.remember_option import budget
-        from signoff.cli.terminal_text import when
-
-        limit = budget(wish.budget) if wish.budget is not None else None
-        until = iso(when(wish.until, now())) if wish.until is not None else None
+        wish = answer.wish.remembering(now())
+        limit, until = wish.budget, iso(wish.until) if wish.until is not None else None
         found = self._server.get(
             f"/requests/{named(sheet['id'])}/offers",
             decision=body["decision"],
@@ -109,17 +101,10 @@ class RemoteDesk:
             daily=limit.daily if limit is not None else None,
         )["offers"]
         if not found:
-            raise RequestError(
-                f"the answer to request {sheet['id']} cannot be remembered: "
-                "its rule requires several people or excludes somebody, or it is in doubt"
-            )
+            raise RequestError(f"the answer to request {sheet['id']} {NOT_REMEMBERED}")
         offer = next((one for one in found if wish.which in (str(one["number"]), one["name"])), None)
         if offer is None:
-            there = ", ".join(f"{one['number']} ({one['name']})" for one in found)
-            raise WrongUse(
-                f"request {sheet['id']} offers no --remember {visible(wish.which)}; it offers {there}\n"
-                f"  signoff show {sheet['id']} spells them out"
-            )
+            raise not_offered(sheet["id"], wish.which, [one["name"] for one in found])
         if offer["problem"]:
             raise RequestError(offer["problem"])
         body["remember"] = {
@@ -132,11 +117,8 @@ class RemoteDesk:
         }
         return offer["text"]
 
-    def _given(self, before: Sheet, body: Mapping[str, Any], *, is_long: bool) -> GivenAnswer:
+    def _given(self, before: Sheet, body: Mapping[str, Any]) -> GivenAnswer:
         request_id: str = before["id"]
-        if is_long:
-            # Whoever types the id has read the output of `signoff show`, as without a server.
-            self._server.post(f"/requests/{named(request_id)}/read", {"args_digest": body["args_digest"]})
         [result] = self._server.post("/votes", {"votes": [body]}, look=f"signoff show {request_id}")["results"]
         if result["ok"]:
             return GivenAnswer(sheet=self._after(before, result), again=result["again"])
@@ -156,6 +138,10 @@ class RemoteDesk:
             agreed = f"{result['approvals']} of {result['quorum']} have approved"
             told = {**before["told"], "agreed": agreed, "changes": [*before["told"]["changes"], None]}
             return {**before, "state": result["state"], "approvals": result["approvals"], "told": told}
+
+    async def opened(self, sheet: Sheet) -> None:
+        body = {"args_digest": sheet["args_digest"] or ""}
+        self._server.post(f"/requests/{named(sheet['id'])}/read", body)
 
     async def hand_over(self, prefix: str, to: str | None) -> HandedOverRequest:
         before = self._request(prefix)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ ROWS = 500
 @click.option("--whole", is_flag=True, help=f"Print every line of every argument, not only {ROWS} of each.")
 @click.option("--arg", metavar="NAME", help="Print only this argument, in full, secrets masked.")
 @click.option("--no-pager", is_flag=True, help="Print everything, without a pager.")
+@shared_options.who
 @shared_options.as_json
 @shared_options.anywhere
 def show(
@@ -34,13 +36,15 @@ def show(
     whole: bool,
     arg: str | None,
     no_pager: bool,
+    name: str | None,
     as_json: bool,
     store: str | None,
     policy: str | None,
 ) -> None:
     """Show one request: what would run, who is asked, the votes and the outcome. ID may be a prefix.
 
-    If the text does not fit the screen, PAGER (or less) shows it.
+    If the text does not fit the screen, PAGER (or less) shows it. A long call can be approved after it was shown to you
+    in full: with --whole, if it has more lines than are printed without.
 
     \b
     Examples:
@@ -50,11 +54,14 @@ def show(
     from signoff.cli.open_desk import with_desk
 
     async def work(desk: ApprovalDesk) -> Sheet:
-        return await desk.request(request_id)
+        sheet = await desk.request(request_id)
+        if arg is None:
+            await _note_reader(desk, sheet, whole=whole or as_json)
+        return sheet
 
     if arg is not None and (as_json or whole):
         raise WrongUse(f"--arg prints one argument; leave out {'--json' if as_json else '--whole'}")
-    sheet = with_desk(store, policy, None, work)
+    sheet = with_desk(store, policy, name, work)
     if arg is not None:
         _print_argument(sheet, arg)
         return
@@ -65,6 +72,29 @@ def show(
         click.echo(json_line({name: value for name, value in sheet.items() if name != TOLD}))
         return
     _print(lambda screen: _draw(screen, sheet, whole=whole), pager=not no_pager)
+
+
+async def _note_reader(desk: ApprovalDesk, sheet: Sheet, *, whole: bool) -> None:
+    """Record that a long call is shown to the person, if nothing is left out and they may read and answer here."""
+    from signoff.channels.render import Cut, draw_card
+    from signoff.errors import SignoffError
+    from signoff.reports.request_sheet import card_of_sheet
+
+    card = card_of_sheet(sheet) if sheet["state"] == "pending" else None
+    if card is None or not card.is_long:
+        return
+    if whole or not draw_card(card, _screen().look, cut=Cut(rows=ROWS, args=ROWS)).shortened:
+        with suppress(SignoffError):  # whoever may only look is shown it all the same
+            await desk.opened(sheet)
+
+
+def _screen() -> Screen:
+    from rich.console import Console
+
+    from signoff.channels.keyboard import Keyboard
+    from signoff.channels.terminal_screen import Screen
+
+    return Screen(Console(file=sys.stdout, markup=False, emoji=False, highlight=False), Keyboard())
 
 
 def _print_argument(sheet: Sheet, name: str) -> None:

@@ -156,7 +156,7 @@ class StoreInbox:
             raise self._safe(AlreadySettled(settled_text(request)).with_moment(settled_at(request)), request)
         if not self.broker.remembers or not may_be_remembered(request):
             raise RequestError("the answer to this request cannot be remembered here: it is valid once")
-        check_terms(request, decision)
+        check_terms(request, decision, self.broker.clock.now())
         return spelled_out(request, decision)
 
     def _who(self, by: Actor | None) -> Actor:

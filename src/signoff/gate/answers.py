@@ -68,15 +68,16 @@ class GateAnswers:
         """Take one answer: check edits, vote, remember. Raises a `RequestError` if it cannot be accepted."""
         if request.state is State.PENDING and decision.edited_args is not None:
             decision = replace(decision, edited_args=await self.checked(request, decision.edited_args))
-        return await self._voted(request.id, decision, by)
+        return await self.vote(request.id, decision, by)
 
     async def take_by_id(self, request_id: str, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
         """As `take`, for a request that was not read yet. It is read only to check edited arguments."""
         if decision.edited_args is not None:
             return await self.take(await self.broker.get(request_id), decision, by)
-        return await self._voted(request_id, decision, by)
+        return await self.vote(request_id, decision, by)
 
-    async def _voted(self, request_id: str, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
+    async def vote(self, request_id: str, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
+        """Store an answer whose edited arguments were checked, and remember it."""
         self.memory.check(decision)
         settled = await self.broker.answer(request_id, decision, by=by, checked=True, refuse=_refuse_unreadable)
         if settled.state is not State.PENDING:

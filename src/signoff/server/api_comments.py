@@ -11,6 +11,7 @@ from signoff.core.comment import LONGEST, Comment, CommentKind, unanswered
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
+from signoff.desk.operations import comment
 from signoff.errors import RequestError
 from signoff.server.api_requests import found
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
@@ -59,14 +60,13 @@ async def list_comments(visit: Visit[Nothing, Nothing]) -> CommentsView:
 
 async def add_comment(visit: Visit[Nothing, CommentBody]) -> CommentView:
     request, body, runs = await found(visit), visit.body, visit.state.runs
-    comments, by = visit.state.broker.comments, visit.identity.actor
     if body.agent and body.kind is not CommentKind.QUESTION:
         raise ProblemRaised(422, "invalid", "only a question can be sent to an agent")
     if body.agent and runs is None:
         raise RequestError("no agents run here: only people can be asked")
     if body.agent and runs is not None:
         await runs.check_agent(request)
-    said = await comments.add(request.id, body.text, by=by, kind=body.kind, answers=body.answers)
+    said = await comment(visit.state.broker, request, body.text, body.kind, visit.identity.acting, body.answers)
     if body.agent and runs is not None:
         runs.ask_agent(said)
     return _view(request, said)

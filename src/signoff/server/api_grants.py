@@ -9,10 +9,10 @@ from pydantic import Field
 from signoff.broker import Broker
 from signoff.core.access import Permission
 from signoff.core.grant import Grant
-from signoff.core.people import ActorKind, person_key
 from signoff.core.safe_text import grant_line, kept_text, safe_text
 from signoff.core.terms import Scope
 from signoff.core.visible_text import visible
+from signoff.desk.operations import revoke
 from signoff.errors import UnknownRequest
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.problem import ProblemRaised
@@ -84,20 +84,8 @@ async def revoke_grant(visit: Visit[Nothing, Nothing]) -> GrantView:
         grant = await broker.grants.get(visit.path["grant_id"])
     except UnknownRequest as error:
         raise ProblemRaised(404, "unknown-grant", safe_text(str(error))) from error
-    if not grant.approved and not _may_lift(visit, grant):
-        needed = f", somebody with the role {visible(grant.role)}" if grant.role else ""
-        raise ProblemRaised(
-            403, "not-entitled", f"this is a no: only {visible(grant.by)}{needed} or an admin may revoke it"
-        )
-    return _view(broker, await broker.grants.revoke(grant.id, by=visit.identity.actor.name))
-
-
-def _may_lift(visit: Visit[Nothing, Nothing], grant: Grant) -> bool:
-    """Whether the caller may revoke a denial. Revoking it allows more, so a program may not."""
-    identity, by = visit.identity, visit.state.broker.people.known(visit.identity.actor)
-    if by.kind is not ActorKind.PERSON:
-        return False
-    return by.key == person_key(grant.by) or bool(grant.role and grant.role in by.roles) or identity.is_admin
+    _, revoked = await revoke(broker, grant.id, visit.identity.acting)
+    return _view(broker, revoked)
 
 
 def _view(broker: Broker, grant: Grant) -> GrantView:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from signoff.core.access import Permission
 from signoff.core.visible_text import visible
+from signoff.desk import operations
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 
 
@@ -37,7 +38,7 @@ async def halt(visit: Visit[Nothing, HaltBody]) -> HaltView:
 
 
 async def unhalt(visit: Visit[UnhaltQuery, Nothing]) -> HaltView:
-    await visit.state.broker.switch.unhalt(by=visit.identity.actor.name, why=visit.query.why)
+    await operations.unhalt(visit.state.broker, visit.query.why, visit.identity.acting)
     return _view("")
 
 

@@ -7,11 +7,11 @@ from datetime import datetime
 from pydantic import AwareDatetime, Field
 
 from signoff.core.access import Permission
-from signoff.core.people import Delegation, person_key
+from signoff.core.people import Delegation
 from signoff.core.visible_text import visible
+from signoff.desk import operations
 from signoff.server.api_requests import LONGEST_NAME
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
-from signoff.server.problem import ProblemRaised
 
 
 class PersonView(ApiModel):
@@ -71,28 +71,15 @@ async def _current(visit: Visit[Nothing, Nothing]) -> list[DelegationView]:
 
 
 async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
-    people, by, body = visit.state.broker.people, visit.identity.actor, visit.body
-    absent = body.absent.strip() or by.name
-    # This check is not in the table: everybody may delegate their own answers, only an admin those of others.
-    if person_key(absent) != by.key and not visit.identity.is_admin:
-        raise ProblemRaised(403, "not-permitted", "delegating for others needs the permission `admin`")
-    delegation = Delegation(
-        absent=people.named(absent),
-        deputy=people.named(body.deputy),
-        until=body.until,
-        since=visit.state.broker.clock.now(),
-        by=by.name,
-    )
-    await people.delegate(delegation)
-    return _view(delegation)
+    broker, acting, body = visit.state.broker, visit.identity.acting, visit.body
+    absent = body.absent.strip() or acting.by.name
+    now = broker.clock.now()
+    return _view(await operations.delegate(broker, absent, body.deputy, body.until, now, acting))
 
 
 async def end_delegation(visit: Visit[Nothing, Nothing]) -> DelegationView:
-    people, by = visit.state.broker.people, visit.identity.actor
     absent, deputy = visit.path["absent"], visit.path["deputy"]
-    if by.key not in (person_key(absent), person_key(deputy)) and not visit.identity.is_admin:
-        raise ProblemRaised(403, "not-permitted", "ending a delegation between others needs the permission `admin`")
-    return _view(await people.end_delegation(absent, deputy, by=by.name))
+    return _view(await operations.end_delegation(visit.state.broker, absent, deputy, visit.identity.acting))
 
 
 def _view(one: Delegation) -> DelegationView:

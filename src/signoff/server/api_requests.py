@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from signoff.core.access import Permission
-from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.visible_text import visible
+from signoff.desk.operations import assign
 from signoff.errors import WrongUse
 from signoff.large_work import done
 from signoff.reports.inbox_report import with_tasks
@@ -139,16 +139,13 @@ async def assign_request(visit: Visit[Nothing, AssignBody]) -> AssignedView:
 
 
 async def _assigned(visit: Visit[Any, Any], to: str) -> AssignedView:
-    broker = visit.state.broker
-    await broker.sweep()
-    request = await broker.assign((await found(visit)).id, to, by=visit.identity.actor, admin=visit.identity.is_admin)
-    may = not to or await broker.people.entitled(request.id, [Actor(name=to)])
+    done = await assign(visit.state.broker, visit.path["request_id"], to, visit.identity.acting)
     warning = (
         ""
-        if may
+        if done.may_answer
         else f"{visible(to)} may not answer it, and nobody else can approve it while it is assigned: release it"
     )
-    return AssignedView(request=await seen(visit, request), warning=warning)
+    return AssignedView(request=await seen(visit, done.request), warning=warning)
 
 
 async def tell_outcome(visit: Visit[Nothing, OutcomeBody]) -> RequestView:

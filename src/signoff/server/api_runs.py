@@ -17,6 +17,7 @@ from signoff.core.people import ActorKind
 from signoff.core.request import State
 from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
+from signoff.desk import operations
 from signoff.errors import WrongUse
 from signoff.reports.run_report import RunsView, name_of, runs_page
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
@@ -218,9 +219,8 @@ async def resume_run(visit: Visit[Nothing, Nothing]) -> RunView:
 
 async def cancel_run(visit: Visit[Nothing, CancelBody]) -> RunView:
     broker = visit.state.broker
-    run = await broker.runs.get(visit.path["run_id"])
-    await broker.runs.cancel(run.id, by=visit.identity.actor.name, reason=visit.body.reason)
-    return await _shown(visit.state, run.id)
+    done = await operations.cancel_run(broker, visit.path["run_id"], visit.body.reason, visit.identity.acting)
+    return await _shown(visit.state, done.id)
 
 
 async def list_workers(visit: Visit[Nothing, Nothing]) -> WorkersView:

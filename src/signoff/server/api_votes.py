@@ -11,21 +11,20 @@ from pydantic import AwareDatetime, Field
 
 from signoff.broker.grants import check_terms
 from signoff.core.access import Permission
-from signoff.core.card import has_long_card
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import agreed, has_approved
-from signoff.core.offer import Offer, offer_called, offers
-from signoff.core.people import Actor, ActorKind, person_key
+from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe_text import error_line, safe_text, spelled_out
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.visible_text import visible
+from signoff.desk.operations import NOT_REMEMBERED, Remembering, terms_of
 from signoff.errors import RequestError, SignoffError
 from signoff.server.api_requests import found, seen
 from signoff.server.endpoint import PASSING, ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised, problem_of
-from signoff.server.request_models import ProblemView, RequestView, args_digest_of, why_unseen
+from signoff.server.request_models import ProblemView, RequestView, args_digest_of
 from signoff.server.state import ServerState
 
 MOST_VOTES = 200
@@ -206,23 +205,11 @@ async def _voted(
     edited = _as_voted(request, body) if body.as_voted else body.args
     if edited is not None and not approved:
         raise ProblemRaised(422, "invalid", "edited arguments can only be sent with an approval")
-    if edited is not None and body.remember is not None:
-        raise ProblemRaised(422, "invalid", "edited arguments are approved once and cannot be remembered")
-    if request.state is State.PENDING:
-        if body.args_digest != args_digest_of(request):
-            raise ProblemRaised(
-                409, "args-changed", "the arguments have changed since they were shown: read them again"
-            )
-        if approved:
-            decided = ApprovalDecision(approved=True, edited_args=edited) if body.as_voted else None
-            await _refuse_unread(state, identity, request.changed_to(decision=decided) if decided else request)
-        _refuse_program(state, by, request, approved=approved, remembers=body.remember is not None)
+    if request.state is State.PENDING and body.args_digest != args_digest_of(request):
+        raise ProblemRaised(409, "args-changed", "the arguments have changed since they were shown: read them again")
     decision, remembered = ApprovalDecision(approved=approved, by=by, note=body.note, edited_args=edited), ""
     if body.remember is not None:
-        terms = _terms(request, _remember(body.remember))
-        if terms.until is not None and terms.until <= state.broker.clock.now():
-            raise ProblemRaised(422, "invalid", "the remembered answer would expire before it starts")
-        decision = replace(decision, terms=terms)
+        decision = replace(decision, terms=terms_of(state.broker, request, _remembering(body.remember), by))
         remembered = await state.inbox.grant_text(request.id, decision)
         shown = body.remember.text if isinstance(body.remember, RememberBody) else None
         if shown is not None and shown != remembered:
@@ -240,47 +227,14 @@ def _as_voted(request: ApprovalRequest, body: VoteBody) -> Mapping[str, Any]:
     raise ProblemRaised(409, "args-changed", "nobody has approved these arguments: read the request again")
 
 
-def _refuse_program(
-    state: ServerState, by: Actor, request: ApprovalRequest, *, approved: bool, remembers: bool
-) -> None:
-    """Raise if a program would approve for a person.
-
-    A program may deny; it may approve only if no people are listed.
-    """
-    if by.kind is ActorKind.PERSON or not (approved or remembers):
-        return
-    name = visible(by.name)
-    if state.people() or state.broker.people.is_closed:
-        what = f"{name} is a program: it may deny and comment; only people may approve and remember answers"
-        raise ProblemRaised(403, "not-entitled", what)
-    if approved and request.requester and person_key(request.requester) == by.key:
-        raise ProblemRaised(403, "not-entitled", f"{name} is a program, and cannot approve calls of its own run")
-
-
-async def _refuse_unread(state: ServerState, identity: Identity, request: ApprovalRequest) -> None:
-    """Raise if a call is long, and the approver has not confirmed that they read all of it."""
-    if why_unseen(request):
-        return  # the answer is refused later anyway
-    if has_long_card(request) and not await state.inbox.has_opened(request.id, identity.actor):
-        what = "this call is long: read all of it and confirm that (POST …/read) before you approve it"
-        raise ProblemRaised(409, "not-read", what)
-
-
-def _remember(given: RememberBody | int) -> RememberBody:
-    return RememberBody(which=str(given)) if isinstance(given, int) else given
-
-
-def _terms(request: ApprovalRequest, body: RememberBody) -> Terms:
-    offer = offer_called(request, body.which)
-    if offer is None:
-        there = ", ".join(f"{number} ({one.name})" for number, one in enumerate(offers(request), 1))
-        raise RequestError(f"request {request.id} offers no {body.which} to remember; it offers {there or 'nothing'}")
+def _remembering(given: RememberBody | int) -> Remembering:
+    body = RememberBody(which=str(given)) if isinstance(given, int) else given
     budget = body.budget
-    return Terms(
+    return Remembering(
+        which=body.which,
         scope=body.scope,
-        pattern=offer.pattern,
         until=body.until,
-        max_uses=body.uses,
+        uses=body.uses,
         budget=Budget(arg=budget.arg, limit=budget.limit, daily=budget.daily) if budget is not None else None,
     )
 
@@ -289,8 +243,7 @@ async def list_offers(visit: Visit[OffersQuery, Nothing]) -> OffersView:
     request, query = await found(visit), visit.query
     offered = offers(request) if visit.state.broker.remembers else ()
     if not offered:
-        why = "its rule requires several people or excludes somebody, it is in doubt, or nothing is remembered here"
-        return OffersView(offers=[], why_not=f"the answer cannot be remembered: {why}")
+        return OffersView(offers=[], why_not=f"the answer {NOT_REMEMBERED}")
     budget = Budget(arg=query.budget_arg, limit=query.budget, daily=query.daily) if query.budget is not None else None
 
     def shown(number: int, offer: Offer) -> OfferView:
@@ -298,7 +251,7 @@ async def list_offers(visit: Visit[OffersQuery, Nothing]) -> OffersView:
         decision = ApprovalDecision(approved=query.decision == "approve", terms=terms, by=visit.identity.actor)
         text, problem = "", ""
         try:
-            check_terms(request, decision)
+            check_terms(request, decision, visit.state.broker.clock.now())
             text = spelled_out(request, decision)
         except RequestError as error:
             problem = error_line(error, secrets=request.secrets)

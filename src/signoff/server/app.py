@@ -26,8 +26,8 @@ from signoff.server import (
 )
 from signoff.server.endpoint import Dispatch, Endpoint, problem_response
 from signoff.server.guard import origin_of
+from signoff.server.health import operations
 from signoff.server.openapi import ROOT, openapi_endpoint
-from signoff.server.operations import operations
 from signoff.server.pages import no_such_page, page_routes
 from signoff.server.problem import ProblemRaised
 from signoff.server.sign_in import SignIn

@@ -6,11 +6,9 @@ from collections.abc import AsyncIterator
 from functools import cache
 from typing import Any, cast
 
+from signoff.http_exchange import AnswerTooLarge
+
 MOST_BYTES = 1024 * 1024
-
-
-class AnswerTooLarge(Exception):
-    """An answer with more than `MOST_BYTES`, or one that would have to be unpacked first."""
 
 
 class _Bounded:

@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 
 from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.people import Actor, ActorKind
+from signoff.desk.operations import Acting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,11 @@ class Identity:
         A program is never an admin, whatever its key permits.
         """
         return self.actor.kind is ActorKind.PERSON and Permission.ADMIN in self.permissions
+
+    @property
+    def acting(self) -> Acting:
+        """Who does something, as operations take it."""
+        return Acting(self.actor, self.is_admin)
 
     @property
     def holder(self) -> str:

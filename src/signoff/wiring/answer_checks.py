@@ -1,7 +1,7 @@
 """Check answers of people who are not where the agent runs, before they reach the broker.
 
 Edited arguments have to fit the tool's schema as it was when the call was made, and the policy that the call was asked
-under must neither deny them nor require other people. What cannot be shown cannot be approved.
+under must neither deny them nor require other people.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from signoff.broker.edits import fitting, judge_edit, refuse_veiled
 from signoff.core.canonical import canonical
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
-from signoff.core.visible_text import visible
-from signoff.errors import CannotCanonicalise, EditRefused, SignoffError
+from signoff.errors import EditRefused, SignoffError
 from signoff.large_work import in_thread
 from signoff.wiring.run_location import setup_now
 
@@ -46,22 +45,6 @@ async def checked_answer(
     check = partial(checked, request, given, settings, run, asked_under)
     edited = await in_thread(f"checking an edit of request {request.id}", check, about=(request.args, given))
     return replace(decision, edited_args=edited)
-
-
-def refuse_unseen(request: ApprovalRequest) -> None:
-    """Raise `EditRefused` for a call that cannot be shown completely."""
-    from signoff.core.card import has_long_card
-
-    if request.call is not None and request.call.unreadable:
-        raise EditRefused(
-            tuple(
-                f"{visible(what)} cannot be shown, so the call cannot be approved" for what in request.call.unreadable
-            )
-        )
-    try:
-        has_long_card(request)  # raises like the card
-    except CannotCanonicalise as error:
-        raise EditRefused((f"the call cannot be shown, so it cannot be approved: {visible(str(error))}",)) from error
 
 
 def checked(

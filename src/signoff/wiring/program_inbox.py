@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signoff.broker import Broker
 from signoff.config import load_settings, no_settings
 from signoff.core.redact import redact, restore
-from signoff.core.request import ApprovalRequest, State
 from signoff.delivery.channel_inbox import StoreInbox
+from signoff.desk.operations import Answers
 from signoff.errors import WrongUse
 from signoff.store.dropped_stores import close_with
 from signoff.store.signing_key import Keys
 from signoff.store.store_factory import open_store
-from signoff.wiring.answer_checks import checked_answer, refuse_unseen
+from signoff.wiring.answer_checks import checked_answer
 from signoff.wiring.edit_effect import with_edit_here
 from signoff.wiring.project import roles_of
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
     from signoff.core.people import Actor
+    from signoff.core.request import ApprovalRequest
     from signoff.gate.capability import Signoff
     from signoff.ports import Store
 
@@ -55,42 +57,29 @@ def open_inbox(
 
 def project_inbox(broker: Broker, settings: Settings, channel: str) -> StoreInbox:
     """Return the inbox of a channel under a project's rules."""
+    return project_answers(broker, settings).inbox(channel)
 
-    async def check(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
-        if decision.approved:
-            refuse_unseen(request)
-        return await checked_answer(broker, settings, request, decision)
 
-    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
-        if request.state is State.PENDING:  # a late answer is told that it is late, not what is wrong with it
-            decision = await check(request, decision)
-        return await broker.answer(request.id, decision, by=by)
-
-    return StoreInbox(broker, channel, take, check=check, with_edit=with_edit_here)
+def project_answers(broker: Broker, settings: Settings) -> Answers:
+    """Take answers under a project's rules."""
+    return Answers(broker, partial(checked_answer, broker, settings), with_edit=with_edit_here)
 
 
 def gate_inbox(signoff: Signoff, channel: str) -> StoreInbox:
     """Return the inbox of a channel for a gate in this process. It checks edited arguments as the tool itself would."""
 
-    def whole(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
-        if request.state is State.PENDING and decision.approved:
-            refuse_unseen(request)
+    async def edited(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
         if decision.edited_args is None:
             return decision
         masks = redact(request.args, secrets=request.secrets)
-        return replace(decision, edited_args=restore(decision.edited_args, request.args, masks))
+        whole = restore(decision.edited_args, request.args, masks)
+        return replace(decision, edited_args=await signoff.gate.answers.checked(request, whole))
 
-    async def check(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
-        decision = whole(request, decision)
-        if decision.edited_args is None:
-            return decision
-        return replace(decision, edited_args=await signoff.gate.answers.checked(request, decision.edited_args))
-
-    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
-        return await signoff.answer(request.id, whole(request, decision), by=by)
+    async def submit(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
+        return await signoff.gate.answers.vote(request.id, decision, signoff.broker.people.signed_in(by))
 
     def with_edit(request: ApprovalRequest, args: Mapping[str, Any]) -> ApprovalRequest | None:
         by_tool = signoff.gate.answers.with_edits.get(request.id)
         return by_tool(args) if by_tool is not None else with_edit_here(request, args)
 
-    return StoreInbox(signoff.broker, channel, take, check=check, with_edit=with_edit)
+    return Answers(signoff.broker, edited, submit, with_edit).inbox(channel)

@@ -15,11 +15,12 @@ from signoff.broker.deadlines import EVERY
 from signoff.broker.wall_clock import pause_for
 from signoff.core.event import RunMessage
 from signoff.core.redact import redact_text
-from signoff.core.request import ApprovalRequest, State
+from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState
 from signoff.core.safe_text import in_one_line
 from signoff.core.visible_text import visible
 from signoff.delivery.channel_inbox import StoreInbox
+from signoff.desk.operations import Answers
 from signoff.engine.care import AT_ONCE
 from signoff.errors import StoreError
 from signoff.large_work import SlowWork, slowest
@@ -29,7 +30,7 @@ from signoff.server.meters import Meters
 from signoff.server.record_follower import count_decisions
 from signoff.server.state import ServerState
 from signoff.wiring.aap_gates import ProjectGates
-from signoff.wiring.answer_checks import checked_answer, refuse_unseen
+from signoff.wiring.answer_checks import checked_answer
 from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
 from signoff.wiring.edit_effect import with_edit_here
 from signoff.wiring.job import RunOptions
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from signoff.channels.rule_drafts import RuleDrafts
     from signoff.core.call import Call
     from signoff.core.decision import ApprovalDecision
-    from signoff.core.people import Actor
     from signoff.delivery import Reconciler, Route
     from signoff.policy.explain import Explanation
     from signoff.ports import Begin, Channel, Heard
@@ -401,18 +401,11 @@ class NobodyTold:
 def team_inbox(broker: Broker, projects: ServedProjects, channel: str) -> StoreInbox:
     """Return an inbox that checks each answer against the project that the request comes from."""
 
-    async def check(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
-        if decision.approved:
-            refuse_unseen(request)
+    async def edited(request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalDecision:
         project = await asking_project(broker, projects, request)
         return await checked_answer(broker, project.settings, request, decision)
 
-    async def take(request: ApprovalRequest, decision: ApprovalDecision, by: Actor) -> ApprovalRequest:
-        if request.state is State.PENDING:  # a late answer is told that it is late, not what is wrong with it
-            decision = await check(request, decision)
-        return await broker.answer(request.id, decision, by=by)
-
-    return StoreInbox(broker, channel, take, check=check, with_edit=with_edit_here)
+    return Answers(broker, edited, with_edit=with_edit_here).inbox(channel)
 
 
 async def asking_project(broker: Broker, projects: ServedProjects, request: ApprovalRequest) -> ServedProject:

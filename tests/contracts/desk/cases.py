@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -91,7 +91,7 @@ class Case:
         return True
 
     def answer_of(self, face: str) -> str:
-        return self.was.get(face, self.then)
+        return self.stays.get(face, self.then)
 
 
 @dataclass(frozen=True)
@@ -186,12 +186,8 @@ class Place:
             requester=told.get("requester", ""),
         )
 
-    async def happened(self, acts: Sequence[Act], request: ApprovalRequest | None) -> None:
-        """What others did before, as the store holds it."""
-        for act in acts:
-            await self._happened(act, request)
-
-    async def _happened(self, act: Act, request: ApprovalRequest | None) -> None:
+    async def happened(self, act: Act, request: ApprovalRequest | None) -> None:
+        """What somebody did before, as the store holds it."""
         broker, by = self.broker, self.actor(act.by)
         match act.act:
             case "delegate":

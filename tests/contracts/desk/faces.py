@@ -61,6 +61,8 @@ class Commands:
                 return ["assign", asked, act.to]
             case "outcome":
                 return ["outcome", asked, "happened"]
+            case "open":
+                return ["show", asked, "--no-pager"]
             case "note" | "ask":
                 return [{"note": "comment", "ask": "ask-back"}[act.act], asked, act.note]
             case "delegate":
@@ -115,8 +117,8 @@ class Api:
 
     def _sent(self, act: Act, request: ApprovalRequest | None, place: Place) -> tuple[str, str, object]:
         at = f"/requests/{request.id}" if request is not None else ""
+        digest = request.args_digest if request is not None else ""
         if act.act in VOTES:
-            digest = request.args_digest if request is not None else ""
             body: dict[str, Any] = {"decision": act.act, "args_digest": digest, "note": act.note, "args": act.args}
             if act.remember:
                 body["remember"] = {"which": act.remember, "until": act.until or None}
@@ -128,6 +130,7 @@ class Api:
             "take": ("POST", f"{at}/claim", None),
             "release": ("POST", f"{at}/release", None),
             "assign": ("POST", f"{at}/assign", {"to": act.to}),
+            "open": ("POST", f"{at}/read", {"args_digest": digest}),
             "outcome": ("POST", f"{at}/outcome", {"happened": True}),
             "delegate": ("POST", "/delegations", deputy),
             "undelegate": ("DELETE", f"/delegations/{act.whose}/{act.to}", None),
@@ -141,9 +144,10 @@ class Api:
 async def answered(inbox: Inbox | Signoff, act: Act, request: ApprovalRequest, by: Actor) -> tuple[bool, str]:
     """Answer as a program does."""
     try:
-        if act.act == "outcome":
+        if act.act in ("outcome", "open"):
             assert not isinstance(inbox, Signoff)
-            await inbox.tell(request.id, happened=True, by=by)
+            done = inbox.opened(request.id, by) if act.act == "open" else inbox.tell(request.id, happened=True, by=by)
+            await done
             return True, ""
         terms = None
         if act.remember:
@@ -222,7 +226,7 @@ class Presses:
     async def do(self, act: Act, request: ApprovalRequest | None, place: Place) -> tuple[bool, str]:
         assert request is not None
         person, message = self.house.people[act.by], await self.house.message(request)
-        verb = {"approve": Verb.APPROVE, "deny": Verb.DENY, "outcome": Verb.HAPPENED}[act.act]
+        verb = {"approve": Verb.APPROVE, "deny": Verb.DENY, "outcome": Verb.HAPPENED, "open": Verb.WHOLE}[act.act]
         verb, rest = (Verb.REMEMBER_YES, "0-project") if act.remember else (verb, "")
         verb = Verb.EDIT if act.args is not None else verb
         verb = Verb.DENY_NOTE if act.note else verb

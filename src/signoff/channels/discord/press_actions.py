@@ -23,7 +23,7 @@ from signoff.core.people import Actor
 from signoff.core.quorum import approvals
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe_text import safe_text
-from signoff.errors import EditRefused, SignoffError
+from signoff.errors import EditRefused, NotRead, SignoffError
 from signoff.ports import Inbox
 
 AGAIN = "again"
@@ -108,6 +108,16 @@ class PressActions:
         async with self._hand(request, by):
             return not await self._inbox.has_opened(request.id, by)
 
+    async def _given(self, request: ApprovalRequest, decision: ApprovalDecision) -> ApprovalRequest:
+        """Answer. Whoever presses where the message shows a long call whole was shown all of it."""
+        try:
+            return await self._inbox.answer(request.id, decision)
+        except NotRead:
+            if decision.by is None or not await self._drawing.shows_whole(request):
+                raise
+            await self._inbox.opened(request.id, decision.by)
+            return await self._inbox.answer(request.id, decision)
+
     def _hand(self, request: ApprovalRequest, by: Actor) -> asyncio.Lock:
         """Held while a file is sent: the person may press before it is recorded that they have it."""
         return self._hands.setdefault((by.key, request.id), asyncio.Lock())
@@ -119,7 +129,7 @@ class PressActions:
             await self._answer(pressed, decision)
 
     async def _answer(self, pressed: Pressed, decision: ApprovalDecision) -> None:
-        answered = await self._inbox.answer(pressed.request.id, decision)
+        answered = await self._given(pressed.request, decision)
         self._drafts.pop(_whose(pressed), None)
         if answered.state is State.PENDING:
             await pressed.reply.replace(f"Your vote counts. {_missing(answered, pressed.by)}")
@@ -193,7 +203,7 @@ class PressActions:
         if approved and await self._is_locked(request, by):
             return "not approved. It is too long for its message; open it there first."
         try:
-            answered = await self._inbox.answer(request.id, ApprovalDecision(approved=approved, by=by))
+            answered = await self._given(request, ApprovalDecision(approved=approved, by=by))
         except SignoffError as error:
             return in_words(error)
         if answered.state is State.PENDING:
