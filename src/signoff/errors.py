@@ -34,6 +34,7 @@ Exception
     │   ├── UnknownRequest       no request has that id
     │   ├── AlreadySettled       the request is no longer open; says who, when and what
     │   ├── NotEntitled          this answer does not count: wrong role, excluded, or not a person
+    │   ├── NotRead              the approver was not shown all of a long call
     │   ├── AlreadySpent         the approval was used; an approval runs a call once
     │   └── EditRefused          edited arguments do not fit the tool or the policy
     └── ApprovalError            (also a PermissionError) a call was refused and the caller wants an exception
