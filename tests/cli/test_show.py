@@ -7,6 +7,8 @@ import re
 from tests.cli.desk import Desk, Said, asks
 from tests.cli.wording import Wording
 
+from signoff.core.request import State
+
 LINES = 2_000
 LONG = "".join(f"line {number:06d}\n" for number in range(LINES)) + "the end"
 SECRET = "s3cr3t-value-17"
@@ -104,3 +106,24 @@ def test_what_fits_the_screen_needs_no_pager(desk: Desk) -> None:
     [one] = desk.open(asks())
     program = desk.sits_down("show", one, PAGER="false", LINES="60")
     program.expect_exact("signoff approve")
+
+
+def test_what_show_leaves_out_is_not_read(desk: Desk) -> None:
+    long = asks("mail", {"to": "ana", "body": "\n".join(f"row {number}" for number in range(900))})
+    [request] = desk.open(long)
+    for seen, code in (
+        (["show", request], 1),
+        (["show", request, "--arg", "body"], 1),
+        (["show", request, "--whole"], 0),
+    ):
+        assert desk.run(*seen).code == 0
+        assert desk.run("approve", request).code == code, seen
+    assert desk.request(request).state is State.APPROVED
+
+
+def test_one_person_reads_for_themselves_only(desk: Desk) -> None:
+    [request] = desk.open(asks("mail", {"to": "ana", "body": "word " * 2_000}))
+    assert desk.run("show", request, "--as", "ben").code == 0
+    said = desk.run("approve", request, "--as", "cleo")
+    assert (said.code, "read all of it before you approve it" in said.err) == (1, True)
+    assert desk.run("approve", request, "--as", "ben").code == 0
