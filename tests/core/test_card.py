@@ -507,7 +507,9 @@ def test_what_was_loosened_is_safe_to_print() -> None:
 def test_what_the_reason_says_is_not_said_again_as_an_error() -> None:
     doubt, other = "network: `mypy` is not known to only read", "limit: `amount` is a text"
     verdict = Verdict(
-        effect=Effect.ASK, reason="network may be about it: `mypy` is not known to only read", errors=(doubt, other)
+        effect=Effect.ASK,
+        reason="rule “network” may be about it: `mypy` is not known to only read",
+        errors=(doubt, other),
     )
     request = ApprovalRequest(tool_call_id="c", tool_name="shell", args={}, verdict=verdict)
     assert card_for(request).errors == (other,)

@@ -119,8 +119,9 @@ def test_unknown_in_a_deny_rule_asks_at_least() -> None:
     verdict = policy(ALLOW, deny).judge(unsure)
     assert verdict.effect is Effect.ASK
     assert verdict.rules == ("limit",)
-    assert verdict.errors == ("limit: `amount` is a text, not a number, so `>` cannot be checked",)
-    assert verdict.reason == "limit could not be checked: `amount` is a text, not a number, so `>` cannot be checked"
+    why = "`amount` is a text, not a number, so `>` cannot be checked"
+    assert verdict.errors == (f"limit: {why}",)
+    assert verdict.reason == f"rule “limit” could not be checked: {why}"
     assert policy(deny).judge_layer(unsure) is not None, "a doubt is an answer, not an abstention"
     strict = policy(deny, {**ASK, "by": "ops"}).judge(unsure)
     assert (strict.effect, strict.rules, strict.requirement.role) == (Effect.ASK, ("ask",), "ops")

@@ -109,7 +109,7 @@ def test_doubt_names_nothing() -> None:
     verdict = policy(ask, DENY).judge(call(amount="a lot"))
     assert verdict.effect is Effect.DENY
     assert verdict.errors[0].startswith("rule-1: `amount` is a text")
-    assert "rule-1 could not be checked" in verdict.reason
+    assert "rule “rule-1” could not be checked" in verdict.reason
     assert policy(ask, DENY).judge(call(amount=101)).effect is Effect.ASK
     assert policy({"allow": "pay"}, DENY).judge(call(unreadable=("x (a set)",))).effect is Effect.ASK
     assert policy({"allow": "tip"}, DENY).judge(call(unreadable=("x (a set)",))).effect is Effect.DENY
