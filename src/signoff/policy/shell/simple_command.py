@@ -393,6 +393,9 @@ class _Judge:
         for some, others in known.only_with:
             if (mine := some & self.given) and others.isdisjoint(self.given):
                 return self.concern(min(mine), known.only_with_trouble)
+        for some, others in known.not_with:
+            if (mine := some & self.given) and others & self.given:
+                return self.concern(min(mine), known.not_with_trouble)
         if operands and known.operands_need and known.operands_need.isdisjoint(self.first):
             return self.concern(operands[0][0].text, known.operands_trouble)
         kinds = known.operands[1:] if known.no_first & self.given else known.operands

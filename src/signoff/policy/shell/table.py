@@ -85,6 +85,9 @@ class Program:
     only_with: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
     """Options that are only fine with one of others."""
     only_with_trouble: str = ""
+    not_with: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    """Options that may do more than read beside one of others."""
+    not_with_trouble: str = ""
     operands_need: frozenset[str] = frozenset()
     operands_trouble: str = ""
     recursive: frozenset[str] = frozenset()
@@ -209,10 +212,15 @@ def _entry(name: str, seen: tuple[str, ...] = (), directory: str = _OFFLINE) -> 
 
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
-    "needs_why", "only_with", "only_with_why", "operands_need", "operands_why", "recursive", "hidden", "tracked",
-    "suffixes", "directory", "old_style", "language", "commands", "alone", "modules", "elsewhere", "verbs",
-    "environment", "adds", "unaided",
+    "needs_why", "only_with", "only_with_why", "not_with", "not_with_why", "operands_need", "operands_why",
+    "recursive", "hidden", "tracked", "suffixes", "directory", "old_style", "language", "commands", "alone",
+    "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
 })  # fmt: skip
+
+
+def _together(entry: Mapping[str, Any], key: str) -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
+    given = entry.get(key, {})
+    return tuple((frozenset(str(some).split()), frozenset(str(others).split())) for some, others in given.items())
 
 
 def _build(name: str, entry: Mapping[str, Any]) -> Program:
@@ -239,11 +247,10 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         no_first=_names(entry, "no_first"),
         needs=_names(entry, "needs"),
         needs_trouble=_trouble(name, entry.get("needs_why", "unknown: may do more than read without certain options")),
-        only_with=tuple(
-            (frozenset(str(some).split()), frozenset(str(others).split()))
-            for some, others in entry.get("only_with", {}).items()
-        ),
+        only_with=_together(entry, "only_with"),
         only_with_trouble=_trouble(name, entry["only_with_why"]) if "only_with" in entry else "",
+        not_with=_together(entry, "not_with"),
+        not_with_trouble=_trouble(name, entry["not_with_why"]) if "not_with" in entry else "",
         operands_need=_names(entry, "operands_need"),
         operands_trouble=_trouble(name, entry.get("operands_why", "unknown: may make it do more than read")),
         recursive=_names(entry, "recursive"),

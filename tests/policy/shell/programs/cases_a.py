@@ -123,7 +123,7 @@ diff a .env ;; colordiff -l a b ;; sdiff -o c a b ;; sdiff --diff-program=./x a 
 cmp --x a b ;; echo hello > a ;; printf -v x y ;; printf -vPATH x ;; csvlook --del x a.csv ;; man -P ./x ls ;;
 man -H./x ls ;; man ./page ;; man -l page ;; man --pager=./x ls ;; apropos -C x copy ;; whatis -M x ls ;;
 grep -f .env a ;; grep --fil=x a ;; grep foo .env ;; grep -d recurse x . ;; grep x ~/.ssh/id_rsa ;; grep -r x ~ ;;
-egrep x .env ;; fgrep -f .env f ;; rgrep --x foo ;; rgrep foo ~ ;; zgrep --x foo a.gz ;; zegrep -r x . ;;
+egrep x .env ;; fgrep -f .env f ;; rgrep --x foo ;; rgrep foo ~ ;; zgrep "-ea'" "-e;id;'" a ;; zegrep -r x . ;;
 zfgrep -r x . ;; xzgrep --x foo a.xz ;; xzegrep -r x . ;; xzfgrep -r x . ;; bzgrep -m '1 -f .env' x a.bz2 ;;
 bzgrep '-ex -r' a.bz2 ;; bzgrep x .env ;; bzegrep -e x a.bz2 ;; bzfgrep -f x a.bz2 ;; rg --pre ./x foo ;;
 rg --pre=./x foo ;; rg --hostname-bin ./x foo ;; rg -z foo ;; rg --search-zip foo ;; rg -f .env a ;; rg foo *.py ;;
