@@ -13,6 +13,8 @@ from signoff.regular_file import bytes_of
 
 MOST_ENTRIES = 100_000
 """Most file names that are examined for one call, or for one pattern that is expanded to run it."""
+MOST_PARTS = 200
+"""Most names between slashes of a pattern that is expanded."""
 MOST_LINKS = 20_000
 """Most entries of a tree that are examined for secrets and links to them; the rest is not checked."""
 _LINK = 4
@@ -56,8 +58,11 @@ def expand(
     """
     if "\0" in pattern:
         raise Unclear("holds a NUL")
+    parts = components(pattern)
+    if len(parts) > MOST_PARTS:
+        raise Unclear(f"has more than {MOST_PARTS} parts")
     found: list[str] = []
-    for path in _Search(directory, stop, count or EntryCount(), deep).search("", components(pattern)):
+    for path in _Search(directory, stop, count or EntryCount(), deep).search("", parts):
         found.append(path)
         if len(found) > most:
             raise Unclear(f"stands for more than {most:,} files")
@@ -169,6 +174,8 @@ class _Search:
         """Yield paths that start with `before` and continue with matches of the parts."""
         part, rest = parts[0], parts[1:]
         if self._deep and len(part) > 1 and not part.strip("*"):
+            while rest and len(rest[0]) > 1 and not rest[0].strip("*"):  # `**/**/` stands for no more than `**/`
+                rest = rest[1:]
             for below in self._directories(before):
                 yield from self.search(below, rest or ["*"])
             return

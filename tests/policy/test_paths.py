@@ -244,7 +244,10 @@ def test_facts_are_gathered_once() -> None:
     assert facts.named_paths[0].forms == (f"{ROOT}/a/b",)
 
 
-@pytest.mark.parametrize("path", [" /etc/passwd", "/etc/passwd ", "\u00a0/etc/x", " ~/notes", "notes.txt "])
+@pytest.mark.parametrize(
+    "path",
+    [" /etc/passwd", "/etc/passwd ", "\u00a0/etc/x", " ~/notes", "notes.txt ", "\ufeff/etc/x", "\u200b\ufeff ~/notes"],
+)
 def test_blanks_that_a_tool_may_cut_off_allow_nothing_and_hide_nothing(path: str) -> None:
     inside = Policy.from_rules([{"allow": {"tool": "read", "path": {"inside": "."}}}], root="/work")
     assert inside.judge(Call(tool="read", args={"path": path})).effect is Effect.ASK

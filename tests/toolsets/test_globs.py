@@ -130,3 +130,10 @@ def test_many_stars_take_no_time(tmp_path: Path) -> None:
     """A matcher that goes back to every star would take years for this."""
     (tmp_path / ("a" * 250)).touch()
     assert expand("*a" * 60 + "*b", str(tmp_path)) == []
+
+
+def test_many_parts_of_a_pattern_are_too_many_or_one(tree: Path) -> None:
+    for piece in ("./", "*/", "**/", "a/"):
+        with pytest.raises(Unclear, match="has more than 200 parts"):
+            expand(piece * 1300 + "x", str(tree), deep=True)
+    assert expand("**/" * 150 + "a", str(tree), deep=True) == expand("**/a", str(tree), deep=True)

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from signoff.core.call import UNFOLLOWED, Call
 from signoff.policy.glob import is_visible
 from signoff.policy.phrases import shown
-from signoff.policy.places import is_too_long, normal
+from signoff.policy.places import is_too_long, normal, trimmed
 
 if TYPE_CHECKING:
     from signoff.policy.shell.command_facts import ShellFacts
@@ -265,7 +265,7 @@ class Facts:
             doubt = "is longer than a path can be"
         elif not is_visible(text):
             doubt = "holds control characters"
-        elif text != text.strip():
+        elif text != trimmed(text):
             doubt = "begins or ends with a space, which a tool may remove"
         elif "\\" in text:
             doubt = "holds a backslash, which only some systems read as a separator"
@@ -278,7 +278,7 @@ class Facts:
 
     def _wide(self, argument: str, text: str, named: bool) -> PathText:
         forms = self._forms(text)
-        if (bare := text.strip()) != text:
+        if (bare := trimmed(text)) != text:
             forms += (self.lexical(bare),)
         if "\\" in text:
             forms += (self.lexical(text.replace("\\", "/")),)

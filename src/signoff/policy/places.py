@@ -20,6 +20,10 @@ _KERNEL = frozenset({"proc", "dev", "sys"})
 KERNEL = "it leads to files of the kernel"
 
 
+_BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001)))) + "\u180e\u200b\u2060\ufeff"
+"""Blanks, and what is one to programs of other languages: JavaScript trims U+FEFF."""
+
+
 def normal(path: str) -> str:
     """Return an absolute path without `.`, `..`, double or trailing slashes."""
     plain = normpath(path)
@@ -57,6 +61,11 @@ def path_trouble(path: str, *, windows: bool = False) -> str:
     if why := next((why for step in path.split("/") if (why := _name_trouble(step, windows))), ""):
         return why
     return "it holds something that a shell would expand, which is not done here" if _EXPANDS.search(path) else ""
+
+
+def trimmed(path: str) -> str:
+    """Return a path as the least careful program reads it: without what any language takes for blanks at its ends."""
+    return path.strip(_BLANKS)
 
 
 def is_kernel_place(path: str) -> bool:
