@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hmac
+import json
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from signoff.core import record
 from signoff.core.export import Exporter, Header
-from signoff.core.record import START, Checkpoint, Entry, EventDraft, linked, signed_text, timestamp
+from signoff.core.record import START, Checkpoint, Entry, EventDraft, signed_text, timestamp
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KINDS = ("allowed", "asked", "voted", "settled", "claimed", "ran", "grant used", "run ended")
@@ -51,6 +53,11 @@ def drafts(count: int, seed: int = 1) -> list[EventDraft]:
     return made
 
 
+def linked(draft: EventDraft, seq: int, prev: str) -> Entry:
+    """With salt that is the same every time."""
+    return record.linked(draft, seq, prev, random.Random(seq).randbytes(record.SALT * len(draft.body)))
+
+
 def chain(count: int, seed: int = 1) -> list[Entry]:
     entries: list[Entry] = []
     for number, draft in enumerate(drafts(count, seed), start=1):
@@ -66,7 +73,10 @@ def rewritten(entries: Sequence[Entry], change: dict[int, dict[str, Any]]) -> li
     forged: list[Entry] = []
     for entry in entries:
         new = entry._replace(prev=forged[-1].hash if forged else START, **change.get(entry.seq, {}))
-        link = hash_of(new.seq, new.at, new.kind, new.request, new.run, new.body, new.prev)
+        if "body" in change.get(entry.seq, {}):
+            made = linked(EventDraft(kind=new.kind, at=NOON, body=json.loads(new.body)), new.seq, START)
+            new = new._replace(body=made.body, salts=made.salts, digests=made.digests)
+        link = hash_of(new.seq, new.at, new.kind, new.request, new.run, new.digests, new.prev)
         forged.append(new._replace(hash=link))
     return forged
 

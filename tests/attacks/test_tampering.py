@@ -189,7 +189,7 @@ def rewrite_an_event(file: bytes, chance: random.Random) -> bytes:
     events = [at for at, line in enumerate(lines) if b'"prev":' in line]
     at = chance.choice(events)
     entry = export.event_of(lines[at])
-    [forged] = rewritten([entry._replace(body='{"approved":true,"by":"ana"}')], {})
+    [forged] = rewritten([entry], {entry.seq: {"body": '{"approved":true,"by":"ana"}'}})
     forged = forged._replace(prev=entry.prev)
     link = export_hash(forged)
     lines[at] = export.event_line(forged._replace(hash=link))
@@ -199,7 +199,7 @@ def rewrite_an_event(file: bytes, chance: random.Random) -> bytes:
 def export_hash(entry: Entry) -> str:
     from signoff.core.record import hash_of
 
-    return hash_of(entry.seq, entry.at, entry.kind, entry.request, entry.run, entry.body, entry.prev)
+    return hash_of(entry.seq, entry.at, entry.kind, entry.request, entry.run, entry.digests, entry.prev)
 
 
 EDITORS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
@@ -332,8 +332,7 @@ class Machine:
             connection.execute("delete from events")
             connection.execute("delete from checkpoints")
             for one in entries:
-                row = (one.seq, one.at, one.kind, one.request, one.run, one.body, one.prev, one.hash)
-                connection.execute("insert into events values (?, ?, ?, ?, ?, ?, ?, ?)", row)
+                connection.execute(f"insert into events values ({', '.join('?' * len(one))})", one)
             connection.execute("update chain set seq = ?, hash = ?", (entries[-1].seq, entries[-1].hash))
 
     async def broken(self) -> tuple[int, str]:
@@ -361,9 +360,14 @@ async def test_a_database_that_nobody_touched(machine: Machine) -> None:
     assert found.signed == {machine.keys.public_key(): 30}
 
 
-REST = "at, kind, request, run, body, prev, hash"
+REST = "at, kind, request, run, body, salts, digests, prev, hash"
 FORGERIES = {
     "a value": ("update events set body = replace(body, 'pay', 'pry') where seq = 7", 7),
+    "a salt": ("update events set salts = replace(salts, '1', '2') where seq = 7", 7),
+    "a digest": ("update events set digests = replace(digests, '1', '2') where seq = 7", 7),
+    "a field added": ("update events set body = replace(body, '{', '{\"a\":1,') where seq = 7", 7),
+    "a body without its salts": ("update events set salts = '{}' where seq = 7", 7),
+    "salts without a body": ("update events set body = '{}' where seq = 7", 7),
     "a time": ("update events set at = '2020-01-01T00:00:00.000000Z' where seq = 7", 7),
     "a kind": ("update events set kind = 'ran' where seq = 7", 7),
     "a request": ("update events set request = 'another' where seq = 7", 7),
@@ -377,11 +381,11 @@ FORGERIES = {
     "removed at the end": ("delete from events where seq > 37", 38),
     "moved": ("update events set seq = 1000 where seq = 7", 7),
     "added before the first": (
-        "insert into events select 0, at, kind, request, run, body, prev, hash from events where seq = 7",
+        f"insert into events select 0, {REST} from events where seq = 7",
         0,
     ),
     "added after the last": (
-        "insert into events select 41, at, kind, request, run, body, prev, hash from events where seq = 40",
+        f"insert into events select 41, {REST} from events where seq = 40",
         41,
     ),
     "all of it": ("delete from events", 1),
@@ -401,6 +405,13 @@ async def test_a_forged_row_is_found(machine: Machine, forgery: str) -> None:
     statement, first = FORGERIES[forgery]
     machine.tamper(statement)
     assert (await machine.broken())[0] == first
+
+
+async def test_bodies_that_were_erased_leave_a_record_that_verifies(machine: Machine) -> None:
+    machine.tamper("update events set body = '{}', salts = '{}' where seq in (7, 20, 35)")
+    found = await machine.verify()
+    assert (found.events, found.erased) == (40, 3)
+    assert found.signed == {machine.keys.public_key(): 30}
 
 
 async def test_reordered_rows_are_found(machine: Machine) -> None:

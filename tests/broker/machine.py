@@ -893,7 +893,7 @@ def linked(entry: Entry) -> str:
     """The hash an event has to have, from what the record's format says."""
     head = {name: getattr(entry, name) for name in ("at", "kind", "prev", "request", "run", "seq")}
     text = json.dumps(head, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return sha256(f"{text}\n{entry.body}".encode()).hexdigest()
+    return sha256(f"{text}\n{entry.digests}".encode()).hexdigest()
 
 
 def check_laws(record: Sequence[Entry]) -> None:

@@ -272,7 +272,11 @@ def test_verify_a_store(wording: Wording) -> None:
         "signed": 40,
         "by": "own",
         "key": key(),
+        "erased": 0,
     }
+    tamper("update events set body = '{}', salts = '{}' where seq = 7")
+    assert "1 event with erased parts, which the chain still covers" in run("verify").stdout
+    assert "(erased: " in run("log", "--limit", "100").stdout
 
 
 @pytest.mark.usefixtures("here")

@@ -201,12 +201,15 @@ class _Checked:
             "signed": self.by.upto,
             "by": str(self.by.trust),
             "key": self.by.key,
+            "erased": self.record.erased,
         }
 
     def lines(self) -> Iterator[str]:
         count = self.record.events
         left = count - self.by.upto
         yield _whole(count, left)
+        if self.record.erased:
+            yield f"{_events(self.record.erased)} with erased parts, which the chain still covers"
         match self.by.trust:
             case "pinned":
                 whose = f"the key you gave ({self.by.key})"
@@ -266,7 +269,7 @@ def _verified_elsewhere(store: str | None, policy: str | None) -> _Checked:
     said = server_for(store, policy).get("/audit/verify")
     if not said["ok"]:
         raise RecordBroken(said["error"], seq=said["event"] or 0)
-    record = Verified(events=said["events"], head=said["head"], signed={})
+    record = Verified(events=said["events"], head=said["head"], signed={}, erased=said["erased"])
     return _Checked(record, Vouched(trust=Trust(said["by"]), key=said["key"], upto=said["signed"]))
 
 

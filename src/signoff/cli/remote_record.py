@@ -62,16 +62,4 @@ class _Events:
 
     def entries(self, *, after: int = 0, limit: int = 500, request: str = "", run: str = "") -> Sequence[Entry]:
         found = self._server.get("/audit", after=after, limit=limit, request=request, run=run, whole=True)
-        return [
-            Entry(
-                seq=one["seq"],
-                at=one["at"],
-                kind=one["kind"],
-                request=one["request"],
-                run=one["run"],
-                body=one["body"],
-                prev=one["prev"],
-                hash=one["hash"],
-            )
-            for one in found["events"]
-        ]
+        return [Entry(**{name: one[name] for name in Entry._fields}) for one in found["events"]]

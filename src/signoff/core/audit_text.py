@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +11,6 @@ from typing import Any, cast
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.record import Entry
 from signoff.core.result_text import in_short
-
-_INTEGER = re.compile(r'"(?:[^"\\]|\\.)*"|(-?[0-9]+)n')
-"""A string, or an integer beyond doubles as canonical JSON writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +31,15 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
     if not isinstance(body, dict):
         return EventText("", entry.body)
     said = cast("dict[str, Any]", body)
+    gone = ", ".join(_erased(entry, said))
     asked_for = _text(said.get("requester")) if entry.kind == "asked" else ""
     who = "" if asked_for else _text(said.get("by") or said.get("requester"))  # nobody is asked by asking for them
     head = _head(said, zone) + (f" (for {asked_for})" if asked_for else "")
     if verb := _SAID.get(_text(said.get("what"))) if entry.kind == "commented" else None:
         head = f"{verb}: {head}"
     what = ": ".join(filter(None, (head, _rest(said, entry.kind))))
+    if gone:
+        what = f"{what} (erased: {gone})" if what else f"(erased: {gone})"
     return EventText(who, what, _texts(said.get("rules")), _text(said.get("preview")) if entry.kind == "ran" else "")
 
 
@@ -57,17 +56,17 @@ def title_of(entry: Entry) -> str:
 
 
 def event_body(text: str) -> object:
-    """Parse the body of an event, even if it has integers that JSON parsers cannot read; None if it is not JSON."""
-    for spelled in (str, _plainly):
-        try:
-            return json.loads(spelled(text))
-        except (ValueError, RecursionError):
-            continue
-    return None
+    """Parse the body of an event; None if it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
-def _plainly(text: str) -> str:
-    return _INTEGER.sub(lambda found: found[1] or found[0], text)
+def _erased(entry: Entry, left: Mapping[str, Any]) -> list[str]:
+    """The fields that an event no longer has."""
+    digests = event_body(entry.digests)
+    return [name for name in cast("dict[str, Any]", digests) if name not in left] if isinstance(digests, dict) else []
 
 
 _SUBJECTS = ("title", "text", "agent", "name")

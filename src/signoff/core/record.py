@@ -5,11 +5,14 @@ Pure functions that make and verify the links; nothing is stored here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
+from itertools import count
+from json import JSONDecoder
 from json.encoder import encode_basestring as _quoted
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -79,7 +82,11 @@ class EventDraft(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An event in the hash chain. Its fields are in the order of the store's columns."""
+    """An event in the hash chain. Its fields are in the order of the store's columns.
+
+    The chain holds a digest of each field of the body, not the body. So a field can be erased later, with its salt,
+    and the chain still verifies; without the salt nobody can find out by guessing what was erased.
+    """
 
     seq: int
     """1, 2, 3 … without gaps."""
@@ -88,7 +95,11 @@ class Entry(NamedTuple):
     request: str
     run: str
     body: str
-    """Canonical JSON."""
+    """What happened: a JSON object without the fields that were erased."""
+    salts: str
+    """The salt of each field of the body, in hex: a JSON object."""
+    digests: str
+    """The digest of each field that the body ever had, in hex: canonical JSON."""
     prev: str
     hash: str
 
@@ -105,17 +116,68 @@ class Checkpoint(NamedTuple):
     """Ed25519 over `signed_text`, in hex."""
 
 
-def linked(draft: EventDraft, seq: int, prev: str) -> Entry:
-    """Link the event into the chain as number `seq`, after the event whose hash is `prev`."""
-    at = timestamp(draft.at)
+SALT = 16
+"""Bytes of salt for each field."""
+
+
+def linked(draft: EventDraft, seq: int, prev: str, salt: bytes) -> Entry:
+    """Link the event into the chain as number `seq`, after the event whose hash is `prev`.
+
+    `salt` is random: `SALT` bytes for each field of the body.
+    """
     try:
-        body = canonical(draft.body)
-        link = hash_of(seq, at, draft.kind, draft.request, draft.run, body, prev)
-    except CannotCanonicalise:
+        return _linked(draft, draft.body, seq, prev, salt)
+    except (CannotCanonicalise, TypeError, RecursionError):
         # An event is never lost because of its content: a value without a JSON form is written as text.
-        body = canonical(_readable(draft.body, 0))
-        link = hash_of(seq, at, draft.kind, draft.request, draft.run, body, prev)
-    return Entry(seq, at, draft.kind, draft.request, draft.run, body, prev, link)
+        return _linked(draft, _readable(draft.body, 0), seq, prev, salt)
+
+
+def _linked(draft: EventDraft, body: Mapping[str, Any], seq: int, prev: str, salt: bytes) -> Entry:
+    at, hexes = timestamp(draft.at), salt.hex()
+    texts = {name: _field(body[name]) for name in _in_order(body)}
+    salts = {name: hexes[place : place + 2 * SALT] for place, name in zip(count(0, 2 * SALT), texts, strict=False)}
+    digests = _object({name: f'"{_digest(salts[name], text)}"' for name, text in texts.items()})
+    link = hash_of(seq, at, draft.kind, draft.request, draft.run, digests, prev)
+    spelled = _object({name: f'"{text}"' for name, text in salts.items()})
+    return Entry(seq, at, draft.kind, draft.request, draft.run, _object(texts), spelled, digests, prev, link)
+
+
+def _in_order(body: Mapping[str, Any]) -> list[str]:
+    """The names of fields as canonical JSON sorts them."""
+    if "".join(body).isascii():
+        return sorted(body)
+    return sorted(body, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+
+
+def _field(value: object) -> str:
+    if type(value) is str:
+        return _quoted(value)
+    if type(value) is bool:
+        return "true" if value else "false"
+    text = canonical(value)
+    if _BIG.search(text):
+        try:
+            _read(text)
+        except ValueError:
+            raise CannotCanonicalise("an integer is larger than JSON has them") from None
+        if type(value) is int:
+            raise CannotCanonicalise("an integer is larger than JSON has them")
+    return text
+
+
+_BIG = re.compile(r"[0-9]n")
+"""The end of an integer that only canonical JSON has, or something in a text that looks like one: it does no harm."""
+
+
+def _object(texts: Mapping[str, str]) -> str:
+    return f"{{{','.join(f'{_quoted(name)}:{text}' for name, text in texts.items())}}}"
+
+
+def _digest(salt: str, text: str) -> str:
+    try:
+        return sha256(f"{salt}\n{text}".encode()).hexdigest()
+    except UnicodeEncodeError as error:
+        raise CannotCanonicalise("a text holds half of a surrogate pair, which is not Unicode") from error
 
 
 def timestamp(moment: datetime) -> str:
@@ -124,8 +186,8 @@ def timestamp(moment: datetime) -> str:
     return f"{utc.isoformat(timespec='microseconds')[:-6]}Z"
 
 
-def hash_of(seq: int, at: str, kind: str, request: str, run: str, body: str, prev: str) -> str:
-    """SHA-256 over the event's canonical JSON, without its own hash. `body` is canonical already."""
+def hash_of(seq: int, at: str, kind: str, request: str, run: str, digests: str, prev: str) -> str:
+    """SHA-256 over the event's canonical JSON, without its own hash. `digests` is canonical already."""
     if type(at) is type(kind) is type(prev) is type(request) is type(run) is str and 0 <= seq < _SAFE_INT:
         # The same text as `canonical` below makes, several times faster.
         head = (
@@ -135,14 +197,50 @@ def hash_of(seq: int, at: str, kind: str, request: str, run: str, body: str, pre
     else:
         head = canonical({"at": at, "kind": kind, "prev": prev, "request": request, "run": run, "seq": seq})
     try:
-        return sha256(f"{head}\n{body}".encode()).hexdigest()
+        return sha256(f"{head}\n{digests}".encode()).hexdigest()
     except UnicodeEncodeError as error:
         raise CannotCanonicalise("a text holds half of a surrogate pair, which is not Unicode") from error
 
 
 def is_link(entry: Entry) -> bool:
-    """Whether the event's hash matches its content."""
-    return entry.hash == hash_of(entry.seq, entry.at, entry.kind, entry.request, entry.run, entry.body, entry.prev)
+    """Whether the event's hash matches its digests, and the digests what is left of its body."""
+    try:
+        link = hash_of(entry.seq, entry.at, entry.kind, entry.request, entry.run, entry.digests, entry.prev)
+        digests, salts, texts = _texts(entry.digests), _texts(entry.salts), _texts(entry.body)
+        return (
+            entry.hash == link
+            and texts.keys() == salts.keys()
+            and all(digests[name] == f'"{_digest(salts[name][1:-1], text)}"' for name, text in texts.items())
+        )
+    except (CannotCanonicalise, LookupError, TypeError, ValueError, RecursionError):  # a database can hold anything
+        return False
+
+
+def erased(entry: Entry) -> tuple[str, ...]:
+    """The fields of a sound event that were erased."""
+    left = _texts(entry.body)
+    return tuple(name for name in _texts(entry.digests) if name not in left)
+
+
+def _texts(written: str) -> dict[str, str]:
+    """The fields of a JSON object as they are spelled; raises `ValueError` unless it is one without spaces."""
+    found: dict[str, str] = {}
+    at = 1
+    while written != "{}":
+        if written[at - 1] != ("," if found else "{"):
+            raise ValueError("it is not an object")
+        name, end = _read(written, at)
+        at, colon = _read(written, end + 1)[1], written[end]
+        if type(name) is not str or name in found or colon != ":":
+            raise ValueError("it is not an object")
+        found[name] = written[end + 1 : at]
+        at += 1
+        if at == len(written) and written[at - 1] == "}":
+            break
+    return found
+
+
+_read = JSONDecoder().raw_decode
 
 
 def signed_text(seq: int, link: str, at: str) -> bytes:
@@ -163,6 +261,8 @@ class Verified:
     """Hash of the last event."""
     signed: Mapping[str, int] = field(default_factory=dict[str, int])
     """By public key: the last event that it signed. Whose keys they are is not known here."""
+    erased: int = 0
+    """How many events lack a part of their body, because it was erased."""
 
 
 class Trust(StrEnum):
@@ -212,13 +312,15 @@ class Walk:
         self._is_signed = is_signed
         self._vouched = after
         self._signed: dict[str, int] = {}
+        self._erased = 0
         self._ahead: dict[int, list[tuple[Checkpoint, str]]] = {}
 
     def event(self, entry: Entry) -> None:
         """Verify the next event. Raises `RecordBroken` unless it was written right after the last one."""
-        if entry.seq != self.seq + 1 or entry.prev != self.hash or not _is_sound(entry):
+        if entry.seq != self.seq + 1 or entry.prev != self.hash or not is_link(entry):
             raise self._wrong(entry)
         self.seq, self.hash = entry.seq, entry.hash
+        self._erased += bool(erased(entry))
         if self._ahead:
             for checkpoint, where in self._ahead.pop(self.seq, ()):
                 self._match(checkpoint, where)
@@ -244,7 +346,7 @@ class Walk:
         if self._ahead:
             checkpoint, where = self._ahead[max(self._ahead)][0]
             raise self.cut_off(f"{_named(checkpoint, where)} signs {_events(checkpoint.seq)}")
-        return Verified(events=self.seq, head=self.hash, signed=dict(self._signed))
+        return Verified(events=self.seq, head=self.hash, signed=dict(self._signed), erased=self._erased)
 
     def cut_off(self, why: str) -> RecordBroken:
         """Make the error for a truncated log: more events are known to have been written than came."""
@@ -278,19 +380,12 @@ class Walk:
             return RecordBroken(
                 f"event {entry.seq} is repeated: it appears again after event {self.seq}", seq=entry.seq
             )
-        if not _is_sound(entry):
+        if not is_link(entry):
             return RecordBroken(f"event {due} was changed: its hash does not match its content", seq=due)
         if self.seq == self._vouched:  # all events before it are signed, or there are none: so this event is at fault
             return RecordBroken(f"event {due} was changed or inserted: it was written after another event", seq=due)
         what = f"event {self.seq} was changed or replaced: event {due} was written after another one"
         return RecordBroken(what, seq=self.seq)
-
-
-def _is_sound(entry: Entry) -> bool:
-    try:
-        return is_link(entry)
-    except CannotCanonicalise:  # not even text: a database can hold anything
-        return False
 
 
 def _named(checkpoint: Checkpoint, where: str) -> str:
@@ -304,8 +399,10 @@ def _events(count: int) -> str:
 _DEEPEST = 50
 
 
-def _readable(value: object, depth: int) -> object:
+def _readable(value: Any, depth: int) -> Any:
     """Replace values without a JSON form by texts."""
+    if isinstance(value, int) and not -_SAFE_INT <= value <= _SAFE_INT:
+        return str(value)
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if depth < _DEEPEST and isinstance(value, Mapping):

@@ -47,7 +47,9 @@ class EntryView(ApiModel):
     who: str
     what: str
     rules: list[str]
-    body: str | None = Field(default=None, description="Canonical JSON, as it is hashed. Secrets are masked.")
+    body: str | None = Field(default=None, description="A JSON object. Secrets are masked, erased fields are left out.")
+    salts: str | None = Field(default=None, description="The salt of each field of the body: a JSON object.")
+    digests: str | None = Field(default=None, description="The digest of each field, as it is hashed: canonical JSON.")
     prev: str | None = None
     hash: str | None = None
 
@@ -69,6 +71,7 @@ class VerifyView(ApiModel):
     signed: int = Field(default=0, description="The last event that a signature covers.")
     by: str = Field(default="", description="Why the signature is trusted: own, carried, or nobody.")
     key: str = ""
+    erased: int = Field(default=0, description="How many events lack a part that was erased.")
     event: int | None = Field(default=None, description="The first event that fails the check.")
     error: str = ""
 
@@ -89,6 +92,9 @@ async def list_events(visit: Visit[RecordQuery, Nothing]) -> RecordPage:
     return RecordPage(events=[_view(one, whole=query.whole) for one in page], head=head, next=more)
 
 
+_WHOLE = ("body", "salts", "digests", "prev", "hash")
+
+
 def _view(entry: Entry, *, whole: bool) -> EntryView:
     told = account_of(entry)
     return EntryView(
@@ -100,7 +106,7 @@ def _view(entry: Entry, *, whole: bool) -> EntryView:
         who=safe_text(told.who),
         what=safe_text(told.what),
         rules=[safe_text(one) for one in told.rules],
-        **({"body": entry.body, "prev": entry.prev, "hash": entry.hash} if whole else {}),
+        **({name: getattr(entry, name) for name in _WHOLE} if whole else {}),
     )
 
 
@@ -112,7 +118,15 @@ async def verify_record(visit: Visit[Nothing, Nothing]) -> VerifyView:
         except RecordBroken as broken:
             return VerifyView(ok=False, event=broken.seq or None, error=safe_text(str(broken)))
     by = vouched(record.signed, own=keys.public_key())
-    return VerifyView(ok=True, events=record.events, head=record.head, signed=by.upto, by=str(by.trust), key=by.key)
+    return VerifyView(
+        ok=True,
+        events=record.events,
+        head=record.head,
+        signed=by.upto,
+        by=str(by.trust),
+        key=by.key,
+        erased=record.erased,
+    )
 
 
 ENDPOINTS = (

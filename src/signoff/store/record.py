@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import urandom
 
-from signoff.core.record import Checkpoint, Entry, EventDraft, linked
+from signoff.core.record import SALT, Checkpoint, Entry, EventDraft, linked
 from signoff.errors import RecordBroken
 from signoff.store.tables import ALL, Row, Sql, Table, insert, told
 
@@ -82,7 +83,7 @@ class Record(Table):
         seq, prev = self._chain.end
         for draft in drafts:
             seq += 1
-            entry = linked(draft, seq, prev)
+            entry = linked(draft, seq, prev, urandom(SALT * len(draft.body)))
             prev = entry.hash
             self._run(_APPEND, *entry)
         self._chain.end = (seq, prev)

@@ -107,6 +107,8 @@ create table {s}events (
   request text collate "C" not null,
   run text collate "C" not null,
   body text not null,
+  salts text not null,
+  digests text not null,
   prev text not null,
   hash text not null
 );

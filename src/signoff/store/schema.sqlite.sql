@@ -106,6 +106,8 @@ create table delegations (
   body text not null
 );
 
+-- The chain is over `digests`, which holds one for each field of `body`, made with its salt. Without a field and its
+-- salt the chain still verifies: that is how a field is erased.
 create table events (
   seq integer primary key,
   at text not null,
@@ -113,6 +115,8 @@ create table events (
   request text not null,
   run text not null,
   body text not null,
+  salts text not null,
+  digests text not null,
   prev text not null,
   hash text not null
 );
