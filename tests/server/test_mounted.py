@@ -75,9 +75,10 @@ def test_there_are_no_keys_of_ours(mounted: TestClient) -> None:
     assert page.status_code == 200 and "sign-out" not in page.text, "the application signs people out"
 
 
-def test_pages_and_their_files_have_the_headers_of_our_own_server(mounted: TestClient) -> None:
-    for path in ("/", "/favicon.svg?n=1", "/static/inbox.js"):
+def test_every_answer_has_the_headers_of_our_own_server(mounted: TestClient) -> None:
+    for path in ("/", "/favicon.svg?n=1", "/static/inbox.js", "/static/none.js", "/api/v1/requests", "/api/v1/none"):
         found = mounted.get(f"/approvals{path}", headers=ANA).headers
+        assert "cache-control" in found, path
         assert {name: found.get(name) for name in SECURITY} == dict(SECURITY), path
 
 

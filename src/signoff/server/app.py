@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route, Router
@@ -30,6 +31,7 @@ from signoff.server.health import operations
 from signoff.server.openapi import ROOT, openapi_endpoint
 from signoff.server.pages import no_such_page, page_routes
 from signoff.server.problem import ProblemRaised
+from signoff.server.security_headers import SecurityHeaders
 from signoff.server.sign_in import SignIn
 from signoff.server.state import ServerState
 
@@ -77,6 +79,7 @@ def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
     return Starlette(
         routes=[*routes, Mount(ROOT, routes=api_routes(dispatch)), *page_routes(dispatch)],
         exception_handlers={HTTPException: _not_routed},
+        middleware=[Middleware(SecurityHeaders)] if sign_in is None else [],
     )
 
 

@@ -20,7 +20,7 @@ from signoff.config.server_entry import Network, is_local_name, is_loopback
 from signoff.core.visible_text import visible
 from signoff.server.endpoint import problem_response
 from signoff.server.problem import ProblemRaised
-from signoff.server.security_headers import SECURITY
+from signoff.server.security_headers import add_security
 
 HSTS = "max-age=31536000"
 PROBES = frozenset({"/healthz", "/readyz"})
@@ -161,9 +161,7 @@ class Guard:
 
 
 def _add_headers(headers: MutableHeaders, has_tls: bool) -> None:
-    for name, value in SECURITY.items():
-        headers[name] = value
-    headers.setdefault("Cache-Control", "no-store")
+    add_security(headers)
     if has_tls:
         headers["Strict-Transport-Security"] = HSTS
 

@@ -35,7 +35,6 @@ from signoff.server.identity import Identity
 from signoff.server.insights import READING_STARTS, WORDS_A_MINUTE, insights, reading_time, seconds_of
 from signoff.server.look_back import PAGE, history_page, past_requests, run_page, run_rows
 from signoff.server.problem import ProblemRaised, problem_of
-from signoff.server.security_headers import SECURITY
 from signoff.server.state import ServerState
 from signoff.server.waiting_list import MOST_COUNTED, inbox_view, waiting_list, waiting_rows
 
@@ -55,7 +54,7 @@ BY_APPLICATION = (
 KEYS_COOKIE = "signoff_keys"
 PARTS = frozenset({"list.html", "card.html", "selection.html"})
 """Templates of parts of a page."""
-HEADERS = {**SECURITY, "cache-control": "no-store", "vary": "cookie"}
+HEADERS = {"vary": "cookie"}
 
 Draw: TypeAlias = Callable[["Viewer"], Awaitable[Response]]
 
@@ -357,7 +356,7 @@ def _problem_page(base: str, problem: ProblemRaised) -> Response:
 async def _favicon(request: Request) -> Response:
     wanted = request.query_params.get("n", "")
     count = int(wanted) if wanted.isdecimal() and len(wanted) < 7 else 0
-    headers = {**SECURITY, "cache-control": "max-age=86400"}
+    headers = {"cache-control": "max-age=86400"}
     return Response(badge(count), headers=headers, media_type="image/svg+xml")
 
 
@@ -368,7 +367,7 @@ async def _static(request: Request) -> Response:
     body, kind, mark = found
     fresh = request.query_params.get("v") == mark
     caching = "max-age=31536000, immutable" if fresh else "no-cache"
-    headers = {**SECURITY, "cache-control": caching, "etag": f'"{mark}"'}
+    headers = {"cache-control": caching, "etag": f'"{mark}"'}
     if request.headers.get("if-none-match") == f'"{mark}"':
         return Response(status_code=304, headers=headers)
     return Response(body, headers={**headers, "content-type": kind})
