@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from http.client import HTTPConnection, HTTPResponse, HTTPSConnection, IncompleteRead
+from http.client import HTTPConnection, HTTPSConnection, IncompleteRead
 from socket import SHUT_RDWR, socket
-from time import monotonic
+from threading import Thread
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _PORTS = {"http": 80, "https": 443}
-_PIECE = 65_536
+EXCHANGE = "signoff-exchange"
+"""Name of the threads that talk to a server."""
 
 
 class AnswerTooLarge(Exception):
@@ -51,7 +53,7 @@ def server_address(url: str) -> SplitResult:
 
 
 class HttpExchange:
-    """One request to a server and its answer. Another thread may give it up."""
+    """One request to a server and its answer, within a time, however slowly the server speaks."""
 
     def __init__(self, address: SplitResult, *, seconds: float, most: int) -> None:
         """`seconds` count from the connection to the last byte of the answer, which has `most` bytes."""
@@ -71,8 +73,27 @@ class HttpExchange:
             self._connection = HTTPSConnection(host, port, timeout=seconds, context=ssl.create_default_context())
 
     def answer(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpAnswer:
-        """Send the request and return the answer. Raises `OSError`, `HTTPException` or `AnswerTooLarge`."""
-        until = monotonic() + self._seconds
+        """Send the request and wait for the answer. Raises `OSError`, `HTTPException` or `AnswerTooLarge`."""
+        try:
+            return self.begin(method, path, body, headers).result(self._seconds)
+        finally:
+            self.give_up()
+
+    def begin(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Future[HttpAnswer]:
+        """Send the request in a thread of its own, which may hang: whoever waits has to `give_up` in the end."""
+        future: Future[HttpAnswer] = Future()
+
+        def run() -> None:
+            with suppress(InvalidStateError):  # the caller gave up
+                try:
+                    future.set_result(self._exchanged(method, path, body, headers))
+                except BaseException as error:
+                    future.set_exception(error)
+
+        Thread(target=run, name=EXCHANGE, daemon=True).start()
+        return future
+
+    def _exchanged(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpAnswer:
         try:
             self._connection.connect()
             self._link = self._connection.sock
@@ -80,7 +101,11 @@ class HttpExchange:
                 raise ConnectionAbortedError
             self._connection.request(method, path, body, dict(headers))
             with self._connection.getresponse() as response:
-                said = self._all(response, until)
+                said = response.read(self._most + 1)
+                if len(said) > self._most:
+                    raise AnswerTooLarge
+                if response.length:
+                    raise IncompleteRead(said)
                 return HttpAnswer(response.status, said, response.getheader("Retry-After", ""))
         finally:
             self._connection.close()
@@ -91,25 +116,6 @@ class HttpExchange:
         if self._link is not None:
             with suppress(OSError):
                 self._link.shutdown(SHUT_RDWR)
-
-    def _all(self, response: HTTPResponse, until: float) -> bytes:
-        """Read the body within the time and the size, however slowly it arrives."""
-        said = bytearray()
-        while True:
-            left = until - monotonic()
-            if left <= 0:
-                raise TimeoutError
-            if self._connection.sock is not None:
-                self._connection.sock.settimeout(left)
-            piece = response.read1(_PIECE)
-            if not piece:
-                break
-            said += piece
-            if len(said) > self._most:
-                raise AnswerTooLarge
-        if response.length:
-            raise IncompleteRead(bytes(said))
-        return bytes(said)
 
 
 def _shown(url: str) -> str:

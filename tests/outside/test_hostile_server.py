@@ -22,8 +22,8 @@ from tests.outside.aap_provider import ID, Answer, Provider
 from signoff.broker import Broker
 from signoff.broker.wall_clock import SystemClock
 from signoff.errors import Halted, ServerFailed, SignoffError, WrongUse
-from signoff.http_exchange import HttpExchange, server_address
-from signoff.outside import aap_client, consumed_calls
+from signoff.http_exchange import EXCHANGE, HttpExchange, server_address
+from signoff.outside import consumed_calls
 from signoff.outside.aap_client import AapClient, read_token
 from signoff.outside.consumed_calls import ConsumedCalls
 from signoff.outside.hook_check import check_hooks
@@ -523,7 +523,7 @@ async def test_a_server_that_never_ends_its_answer_is_given_up(timed: Timed, nam
 
 
 def exchanges() -> list[threading.Thread]:
-    return [one for one in threading.enumerate() if one.name == aap_client.EXCHANGE]
+    return [one for one in threading.enumerate() if one.name == EXCHANGE]
 
 
 async def test_what_was_given_up_while_it_connects_is_not_sent(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -523,16 +523,23 @@ def test_answers_that_no_signoff_gives(
     assert said.err.startswith("signoff: ")
 
 
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        _http("200 OK", b"")[:-4].replace(b"Content-Length: 0", b"Content-Length: 99999") + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: ",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1",
+    ],
+    ids=["body", "header", "chunk"],
+)
 def test_a_server_that_drips_is_not_waited_for(
-    tmp_path: Path, make_desk: Callable[[Path], Desk], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, make_desk: Callable[[Path], Desk], monkeypatch: pytest.MonkeyPatch, beginning: bytes
 ) -> None:
     desk = make_desk(tmp_path)
     sit_at(desk)
     monkeypatch.setattr(server_client, "PATIENCE", 1.0)
     desk.monkeypatch.setenv("SIGNOFF_TOKEN", "sot_x")
-    with answering(
-        _http("200 OK", b"")[:-4].replace(b"Content-Length: 0", b"Content-Length: 99999") + b"\r\n\r\n", drips=True
-    ) as url:
+    with answering(beginning, drips=True) as url:
         desk.monkeypatch.setenv("SIGNOFF_SERVER", url)
         said = desk.run("show", "x")
     assert said.code == 1

@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
-from threading import Thread
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from uuid import UUID
 
 from signoff.core.aap import LEASE_HEADER, NO_OUTCOME, OUTCOME, AapStatus
@@ -28,14 +25,10 @@ from signoff.http_exchange import AnswerTooLarge, HttpExchange, server_address
 from signoff.processes import LEASE
 from signoff.regular_file import open_regular
 
-T = TypeVar("T")
-
 PATIENCE = 10.0
 """Timeout in seconds for a complete answer, in addition to the long-poll wait."""
 LONGEST_POLL = 25
 """Long-poll wait in seconds that is requested from the server."""
-EXCHANGE = "signoff-aap"
-"""Name of the threads that talk to a server."""
 NO_HEADERS: Mapping[str, str] = {}
 _LARGEST = 4 * 1024 * 1024
 _WAITING = {LEASE_HEADER: str(int(LEASE.total_seconds()))}
@@ -148,12 +141,14 @@ class AapClient:
         if body is not None:
             content = json.dumps(body).encode()
             headers["Content-Type"] = "application/json"
+        import asyncio
+
         seconds = self._patience + wait
         exchange = HttpExchange(self._parts, seconds=seconds, most=_LARGEST)
         try:
-            status, said, pause = await _in_thread(
-                lambda: exchange.answer(method, f"{self._path}/aap/v1/requests{path}", content, headers), seconds
-            )
+            answer = exchange.begin(method, f"{self._path}/aap/v1/requests{path}", content, headers)
+            async with asyncio.timeout(seconds):  # `wait_for` may swallow a cancellation
+                status, said, pause = await asyncio.wrap_future(answer)
         except TimeoutError as error:
             raise ServerAway(self._about(f"no whole answer within {seconds:g} seconds")) from error
         except AnswerTooLarge as error:
@@ -219,21 +214,3 @@ def _problem(status: int, answer: Mapping[str, Any]) -> tuple[str, str]:
     told = cast("dict[str, Any]", error) if isinstance(error, dict) else dict[str, Any]()
     code = str(told.get("code", status))
     return code, visible(f"{code}: {told.get('message', 'it refuses')}"[:500])
-
-
-async def _in_thread(work: Callable[[], T], seconds: float) -> T:
-    """Run work that may hang in a daemon thread, with a timeout. A thread that is late is abandoned."""
-    import asyncio
-
-    future: Future[T] = Future()
-
-    def run() -> None:
-        with suppress(InvalidStateError):  # the caller gave up
-            try:
-                future.set_result(work())
-            except BaseException as error:
-                future.set_exception(error)
-
-    Thread(target=run, name=EXCHANGE, daemon=True).start()
-    async with asyncio.timeout(seconds):  # `wait_for` may swallow a cancellation
-        return await asyncio.wrap_future(future)
