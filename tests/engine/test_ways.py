@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -36,6 +38,8 @@ from signoff.wiring.served_runs import ServedRuns
 
 CALLS = [{"calls": [{"tool": "pay", "args": {"to": "ben"}}]}, {"say": "Paid."}]
 TOLD = "It cannot continue now: "
+NOTES = TURNS.splitlines(keepends=True)[1]
+"""The turn that asks to note the eggs."""
 
 
 @dataclass
@@ -76,6 +80,7 @@ class Way:
         self._crier = Crier()
         self._log: list[str] = []
         self.options: dict[str, Any] = {}
+        self.calls = CALLS
 
     def care(self) -> RunCare:
         broker, options = self._town.broker, RunOptions(unattended="park", wait=timedelta(0), caller=Caller.here())
@@ -103,7 +108,7 @@ class Way:
         """Begin a run that asks, and answer."""
         broker = self._town.broker
         if self.is_of_program:
-            self.agent = agent_on(self._town)
+            self.agent = agent_on(self._town, self.calls)
             await self.agent.run("Pay.")
         else:
             job = job_for("talker", RunOptions(unattended="park", wait=timedelta(0)))
@@ -127,12 +132,12 @@ class Way:
         return "\n".join([*self._crier.told, *errors, printed])
 
 
-def agent_on(town: Town) -> Agent[None, Any]:
+def agent_on(town: Town, calls: list[dict[str, Any]]) -> Agent[None, Any]:
     agent: Agent[None, Any] = Agent(
-        ScriptedModel(CALLS),
+        ScriptedModel(calls),
         name="shop",
         output_type=[str, DeferredToolRequests],
-        capabilities=[Signoff([{"ask": "*"}], store=town.store, wait="suspend", clock=town.clock)],
+        capabilities=[Signoff([{"allow": "leave"}, {"ask": "*"}], store=town.store, wait="suspend", clock=town.clock)],
     )
 
     @agent.tool_plain
@@ -140,7 +145,42 @@ def agent_on(town: Town) -> Agent[None, Any]:
         Path("paid").write_text(to)
         return "done"
 
+    @agent.tool_plain
+    async def leave(how: str) -> None:
+        await LEAVING[how]()
+
+    agent.tool_plain(leave, name="leave_if_asked")
     return agent
+
+
+async def cancelled() -> None:
+    raise asyncio.CancelledError
+
+
+async def exits() -> None:
+    raise SystemExit(7)
+
+
+async def cancels() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+
+
+LEAVING = {"cancelled": cancelled, "exits": exits, "cancels": cancels}
+"""Ways for a tool to leave its call that are not its to use."""
+LEAVES = """\
+from pydantic_ai.toolsets import FunctionToolset
+from tests.engine.test_ways import LEAVING
+
+leaving = FunctionToolset()
+
+
+@leaving.tool_plain
+async def leave(how: str) -> None:
+    await LEAVING[how]()
+"""
 
 
 @pytest.fixture
@@ -256,6 +296,34 @@ async def test_a_worker_whose_file_is_gone_is_said_once_and_its_run_stays(town: 
         check_said_once(way, engine)
         [status] = await town.broker.runs.list()
         assert status.word == "ready"
+
+
+@pytest.mark.parametrize("how", ["cancelled", "exits", "cancels"])
+async def test_a_tool_that_ends_its_task_or_the_program_fails_alone(town: Town, way: Way, how: str) -> None:
+    """Nobody stops the run then: it is not repeated without end, and what executes it stays."""
+    calls = [{"tool": "leave", "args": {"how": how}}]
+    project = PROJECT.replace("toolsets: {", 'plugins: {allow: [leaving]}\ntoolsets: {own: {use: "leaving:leaving"}, ')
+    town.write(project.replace("policy: []", "policy: [{allow: leave}]"), talker=f"{NOTES}- calls: {json.dumps(calls)}")
+    (town.directory / "leaving.py").write_text(LEAVES)
+    worker = town.directory / "workers" / "talker.yaml"
+    worker.write_text(worker.read_text().replace("[files]", "[files, own]"))
+    way.calls = [CALLS[0], {"calls": calls}]
+    with town.at_work():
+        engine = await tried(town, way, nothing)
+        assert [end.came for end in engine.ends] == [Came.ENDED]
+        [status] = await town.broker.runs.list()
+        assert status.word == "failed"
+        assert ("sys.exit(7)" if how == "exits" else "CancelledError") in status.run.detail
+
+
+async def test_a_call_that_cancels_its_task_is_asked_about(town: Town) -> None:
+    way = Way("loop", town)
+    way.calls = [{"calls": [{"tool": "leave_if_asked", "args": {"how": "cancels"}}]}]
+    with town.at_work():
+        engine = await tried(town, way, nothing)
+        assert [end.came for end in engine.ends] == [Came.WAITS]
+        [status] = await town.broker.runs.list()
+        assert status.waiting[0].state == "unknown"
 
 
 def check_said_once(way: Way, engine: Between) -> None:

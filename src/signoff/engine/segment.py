@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from signoff.broker.cancellation import is_cancelled
 from signoff.broker.run_status import RunStatus
 from signoff.core.run import RunState, SavedRun
 from signoff.engine.care import Executor, RunCare
@@ -18,6 +20,7 @@ from signoff.errors import (
     StoreDamaged,
     StoreError,
     StoreUnavailable,
+    UnknownRun,
     WaitsElsewhere,
 )
 
@@ -48,11 +51,12 @@ async def segment(care: RunCare, status: RunStatus) -> SegmentEnd:
         return SegmentEnd(came=Came.RESTS, error=error)
     except Halted as error:
         return SegmentEnd(came=Came.HALTED, error=error)
+    except asyncio.CancelledError:
+        if is_cancelled():
+            raise
+        return await _stopped_itself(care, run, executor)
     except Exception as error:  # agents are user code and may raise anything
-        try:
-            return await _went_wrong(care, run, executor, error)
-        except StoreError as failed:
-            return _failed(failed, failure_text(failed))
+        return await _went_wrong(care, run, executor, error)
     finally:
         if executor is not None:
             executor.close()
@@ -74,7 +78,30 @@ async def _paused(care: RunCare, status: RunStatus, finished: Finished | None) -
     return SegmentEnd(came=came, finished=finished)
 
 
+async def _stopped_itself(care: RunCare, run: SavedRun, executor: Executor | None) -> SegmentEnd:
+    """Return what a run stands at that was cancelled from inside, by its agent. It ends, as by any exception of it."""
+    error = RuntimeError("the agent ended with CancelledError, though nobody cancelled its run")
+    try:
+        if executor is not None:
+            await executor.flush()
+            now = await care.broker.runs.status(run.id)
+            if now.waiting:  # a call was cut off: a person says whether it happened
+                return SegmentEnd(came=Came.WAITS, waits=now.waits)
+            await _end(care, run, failure_text(error))
+    except (StoreError, UnknownRun) as failed:
+        return _failed(failed, failure_text(failed))
+    return await _went_wrong(care, run, executor, error)
+
+
 async def _went_wrong(care: RunCare, run: SavedRun, executor: Executor | None, error: Exception) -> SegmentEnd:
+    """Return what a run that failed stands at, also if the store cannot say it."""
+    try:
+        return await _stood(care, run, executor, error)
+    except StoreError as failed:
+        return _failed(failed, failure_text(failed))
+
+
+async def _stood(care: RunCare, run: SavedRun, executor: Executor | None, error: Exception) -> SegmentEnd:
     """Return what a run that failed stands at.
 
     If nothing of it is saved and somebody waits for it where it was begun, it ends as failed: it would only fail again,
@@ -91,14 +118,21 @@ async def _went_wrong(care: RunCare, run: SavedRun, executor: Executor | None, e
     state = stands.state
     is_unbegun = state is RunState.GOING and not stands.rest
     if is_unbegun and care.began(run) and not isinstance(error, StoreError | RunError | CannotBeMade):
-        with suppress(RunOver, RunTaken):
-            taken = await care.broker.runs.take(run.id)
-            await care.broker.runs.end(run.id, taken.epoch, RunState.FAILED, text)
+        if await _end(care, run, text):
             state = RunState.FAILED
     if state is RunState.GOING:
         return _failed(error, text)
     came = Came.OVER if state is RunState.DONE else Came.ENDED
     return SegmentEnd(came=came, state=state, text=text, error=error)
+
+
+async def _end(care: RunCare, run: SavedRun, text: str) -> bool:
+    """End a run as failed. Returns False if it is over, or another process has it."""
+    with suppress(RunOver, RunTaken):
+        taken = await care.broker.runs.take(run.id)
+        await care.broker.runs.end(run.id, taken.epoch, RunState.FAILED, text)
+        return True
+    return False
 
 
 def _failed(error: Exception, text: str) -> SegmentEnd:

@@ -29,6 +29,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.broker import new_id
+from signoff.broker.cancellation import is_cancelled
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.decision import ApprovalDecision
@@ -504,7 +505,7 @@ class GatedRun:
         """Return the tool's result. Raises `CallPaused` if a nested run waits for people, however it was started."""
         call, request = gated.call, gated.request
         try:
-            result = await gated.execute(gated.args)
+            result = await _made(gated)
             if isinstance(result, DeferredToolRequests):
                 raise WrongUse(lost_question(call.tool))
         except (CallPaused, DoesNotFit):
@@ -672,6 +673,18 @@ def _told(refused: Exception) -> ToolDenied:
     if isinstance(refused, SkipToolExecution):
         return refused.result
     raise refused
+
+
+async def _made(gated: GatedCall) -> Any:
+    """Run the tool. If it ends the program, or is cancelled though nobody stops the run, only the call has failed."""
+    try:
+        return await gated.execute(gated.args)
+    except SystemExit as error:
+        raise RuntimeError(f"the tool called sys.exit({error.code!r})") from error
+    except asyncio.CancelledError as error:
+        if is_cancelled():
+            raise
+        raise RuntimeError("the tool ended with CancelledError, though nobody cancelled it") from error
 
 
 def _ended(error: BaseException) -> Ended:
