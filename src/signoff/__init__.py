@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from signoff.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from signoff.config import load_policy as load_policy
     from signoff.core.call import Call as Call
     from signoff.core.decision import ApprovalDecision as ApprovalDecision
     from signoff.core.event import CallEvent as CallEvent
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from signoff.core.verdict import Verdict as Verdict
     from signoff.engine.answered_runs import ResumedRun as ResumedRun
     from signoff.engine.answered_runs import resume_answered as resume_answered
-    from signoff.errors import ApprovalBlocked as ApprovalBlocked
-    from signoff.errors import ApprovalDenied as ApprovalDenied
-    from signoff.errors import ApprovalError as ApprovalError
     from signoff.errors import SignoffError as SignoffError
     from signoff.gate.capability import Signoff as Signoff
     from signoff.gate.deferred_tools import build_approval_requests as build_approval_requests
@@ -36,16 +32,12 @@ if TYPE_CHECKING:
     from signoff.gate.deferred_tools import run_with_approval as run_with_approval
     from signoff.gate.deferred_tools import run_with_approval_sync as run_with_approval_sync
     from signoff.gate.gated_agents import call_agent as call_agent
-    from signoff.gate.gated_calls import idempotency_key as idempotency_key
     from signoff.gate.resume import SuspendedRun as SuspendedRun
     from signoff.gate.resume import resume as resume
-    from signoff.gate.resume import resume_run as resume_run
     from signoff.policy.engine import Policy as Policy
     from signoff.ports import ApprovalUI as ApprovalUI
     from signoff.ports import Approver as Approver
     from signoff.store.approval_memory import ApprovalMemory as ApprovalMemory
-    from signoff.store.store_factory import open_store as open_store
-    from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
 
     __version__: str
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -193,5 +194,7 @@ def test_the_front_door_is_counted() -> None:
     for name in signoff.__all__:
         assert getattr(signoff, name) is not None
     assert set(signoff.__all__) <= set(dir(signoff))
+    declared = re.findall(r"^    from [\w.]+ import \w+ as (\w+)$", Path(signoff.__file__).read_text(), re.MULTILINE)
+    assert sorted(declared) == signoff.__all__, "what type checkers are told"
     with pytest.raises(AttributeError, match="nothing"):
         signoff.nothing  # noqa: B018

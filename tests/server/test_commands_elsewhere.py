@@ -32,6 +32,7 @@ from signoff.core.request_context import RequestContext
 from signoff.core.run import SavedRun
 from signoff.core.verdict import Requirement
 from signoff.errors import RunTaken
+from signoff.reports.request_sheet import FORMAT
 from signoff.server.app import application
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.state import ServerState
@@ -497,6 +498,9 @@ def _http(status: str, body: bytes, *headers: str) -> bytes:
         (b"SSH-2.0-nothing\r\n\r\n", "it sent an invalid HTTP response"),
         (_http("200 OK", b"<html>hello</html>"), "it responded 200 without JSON"),
         (_http("200 OK", b"[1, 2]"), "it is not a signoff server"),
+        (_http("200 OK", b"5"), "it is not a signoff server"),
+        (_http("200 OK", b'{"told": {"format": %d}}' % FORMAT), "its response has no "),
+        (_http("409 Conflict", b'{"detail": "no", "problems": 5}'), "no"),
         (_http("200 OK", b'{"told": {"format": 99}}'), "it runs another version of signoff"),
         (_http("404 Not Found", b"{}"), "it runs an older or newer version of signoff"),
         (

@@ -127,7 +127,7 @@ class ApprovalServer:
             try:
                 answer = self._exchanged(method, path, content, headers)
             except TimeoutError:
-                in_doubt = f"no response within {PATIENCE:.0f} seconds"
+                in_doubt = f"no response within {PATIENCE:g} seconds"
                 break
             except (ConnectionResetError, BrokenPipeError):
                 # It is unknown whether the server got it. The idempotency key prevents a second change.
@@ -168,7 +168,9 @@ class ApprovalServer:
                 f"it responded {status} without JSON: is this the right address, and the same version of signoff?"
             ) from error
         if status < 300:
-            return answer
+            if not isinstance(answer, dict):
+                raise self.strange("it is not a signoff server: is this the right address?")
+            return _Answer(self, cast("dict[str, Any]", answer))
         raise self._problem(status, cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}, path)
 
     def _problem(self, status: int, said: Mapping[str, Any], path: str) -> SignoffError:
@@ -180,7 +182,9 @@ class ApprovalServer:
         if word in ("not-found", "no-such-method") or (status in (404, 405) and not word):
             return self.strange(f"it has no {path.partition('?')[0]}: it runs an older or newer version of signoff")
         problems = said.get("problems")
-        listed = tuple(kept_text(str(one)) for one in cast("list[object]", problems)) if problems else ()
+        listed = tuple(
+            kept_text(str(one)) for one in cast("list[object]", problems if isinstance(problems, list) else [])
+        )
         if word == "edit-refused":
             return EditRefused(listed or (detail,))
         if word == "unknown-grant":
@@ -190,6 +194,17 @@ class ApprovalServer:
         if 400 <= status < 500 and detail:
             return RequestError("\n  ".join((detail, *listed)))
         return self.strange(f"it answers {status}" + (f": {detail}" if detail else ""))
+
+
+class _Answer(dict[str, Any]):
+    """What a server answered. To look for what it left out raises `ServerFailed`: no server of ours does."""
+
+    def __init__(self, server: ApprovalServer, answer: Mapping[str, Any]) -> None:
+        super().__init__(answer)
+        self._server = server
+
+    def __missing__(self, name: str) -> Any:
+        raise self._server.strange(f"its response has no {name!r}: is this the right address?")
 
 
 def _by_code(kind: type[SignoffError]) -> Mapping[str, type[SignoffError]]:
