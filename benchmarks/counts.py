@@ -24,7 +24,7 @@ from benchmarks.instructions import MANY, VARIANTS, slow_down
 from signoff.core import canonical, codec
 from signoff.core.request import ApprovalRequest
 from signoff.gate.capability import Signoff
-from signoff.store import requests
+from signoff.store import request_table
 from signoff.store.durable_store import _close_all
 from signoff.store.sqlite import SqliteStore
 from signoff.store.writer import Writer
@@ -58,7 +58,7 @@ WATCHED: dict[str, tuple[CodeType, ...]] = {
     "hand-overs": _codes(Writer._put),
     "canonicalisations": _codes(canonical.canonical),
     "texts written": _codes(codec.dumps),
-    "requests read": _codes(requests.request_of.make),
+    "requests read": _codes(request_table.request_of.make),
     "copies of a request": _codes(ApprovalRequest.changed_to),
     "hooks": tuple(vars(Signoff)[name].__code__ for name in HOOKS if name in vars(Signoff)),
 }

@@ -38,13 +38,18 @@ _OWN_CODE = re.compile(r"package\.(?:json5?|ya?ml)|pyproject\.toml|setup\.cfg|[j
 _PATH = re.compile(r"[\w@./+-]{2,300}")
 
 
+def may_be_named(path: str) -> bool:
+    """Whether a file is of a kind that settings may name, judging by its name alone."""
+    return _ending(path) in _DATA | _CODE
+
+
 def named_by_settings(root: str, paths: Iterable[str]) -> frozenset[str]:
     """Return those of the paths that files with settings below `root` name, or may name. All are absolute and real.
 
     What those name counts, too. In a tree that is not looked at completely, any data may be named.
     """
     inside = (path for path in paths if path.startswith(f"{root}/"))
-    sought = {path: path[len(root) + 1 :] for path in inside if _ending(path) in _DATA | _CODE}
+    sought = {path: path[len(root) + 1 :] for path in inside if may_be_named(path)}
     if not sought:
         return frozenset()
     try:

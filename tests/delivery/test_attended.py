@@ -44,6 +44,9 @@ class Screen:
         self.withdrawn.append((request_id, why))
         self._end(request_id, ApprovalDecision(approved=False, note=why, ending=Ending.CANCELLED))
 
+    def preview_edits(self, request_id: str, described: object) -> None:
+        """This screen edits nothing."""
+
     def redraw(self, asked: ApprovalRequest) -> None:
         self.cards[asked.id] = (asked, self.cards[asked.id][1])
 

@@ -15,7 +15,7 @@ from signoff.core.request_context import RequestContext
 from signoff.core.run import SavedRun
 from signoff.ports import Transaction
 from signoff.server.look_back import MOST_REQUESTS, run_page
-from signoff.store.requests import WholeRequests
+from signoff.store.request_table import WholeRequests
 
 
 async def test_what_waits_is_listed_page_by_page_the_oldest_first(api_desk: ApiDesk) -> None:

@@ -12,7 +12,7 @@ from signoff.core.request_filter import ListPlace, ListState, RequestFilter
 from signoff.core.subject import Subject, SubjectKind
 from signoff.errors import StoreDamaged
 from signoff.store.dialect import Dialect
-from signoff.store.record import Chain
+from signoff.store.record_table import Chain
 from signoff.store.tables import Row, Sql
 from signoff.store.transaction import Transaction
 

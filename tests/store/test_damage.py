@@ -33,8 +33,8 @@ from signoff.core import codec
 from signoff.core.lease import Lease
 from signoff.errors import SchemaError, StoreDamaged
 from signoff.store import tables
-from signoff.store.deliveries import delivery_columns, delivery_of, lease_columns, lease_of
-from signoff.store.requests import request_of
+from signoff.store.delivery_table import delivery_columns, delivery_of, lease_columns, lease_of
+from signoff.store.request_table import request_of
 from signoff.store.sqlite import SqliteStore
 from signoff.store.tables import Row, column
 

@@ -16,7 +16,7 @@ from signoff.core.people import Actor, ActorKind
 from signoff.core.record import EventDraft
 from signoff.core.run import RunSetup, SavedRun
 from signoff.core.vote import Vote
-from signoff.store import requests, runs, tables
+from signoff.store import request_table, run_table, tables
 from signoff.store.memory_store import EventCount
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -29,20 +29,20 @@ def fresh() -> None:
 
 
 def test_a_run_that_was_written_is_read_as_it_was_written() -> None:
-    assert runs.run_of(runs.run_text(RUN)) is RUN
+    assert run_table.run_of(run_table.run_text(RUN)) is RUN
     tables.forget()
-    assert runs.run_of(runs.run_text(RUN)) == RUN
+    assert run_table.run_of(run_table.run_text(RUN)) == RUN
 
 
 def test_another_text_says_something_else() -> None:
-    text = runs.run_text(RUN)
-    assert runs.run_of(text.replace("go", "stop")).prompt == "stop"
-    assert runs.run_of(text).prompt == "go"
+    text = run_table.run_text(RUN)
+    assert run_table.run_of(text.replace("go", "stop")).prompt == "stop"
+    assert run_table.run_of(text).prompt == "go"
 
 
 def test_what_json_may_change_is_read_back() -> None:
     odd = RUN.changed(setup=RunSetup(input={"when": NOON}))
-    assert runs.run_of(runs.run_text(odd)).setup.input == {"when": str(NOON)}
+    assert run_table.run_of(run_table.run_text(odd)).setup.input == {"when": str(NOON)}
 
 
 PEOPLE = st.builds(
@@ -66,24 +66,24 @@ DECISIONS = st.builds(
 @given(decision=DECISIONS, by=PEOPLE)
 def test_answers_that_are_known_are_those_that_would_be_read(decision: ApprovalDecision, by: Actor) -> None:
     """Or whoever wrote them would see another answer than everybody else."""
-    assert DECISION.from_text(requests.decision_text(decision)) == decision
+    assert DECISION.from_text(request_table.decision_text(decision)) == decision
     vote = Vote(by=by, at=NOON, decision=decision, args_digest="0" * 64)
-    assert load_votes(f"[{requests.vote_text(vote)}]") == (vote,)
+    assert load_votes(f"[{request_table.vote_text(vote)}]") == (vote,)
 
 
 def test_an_edit_is_read_back() -> None:
     edited = ApprovalDecision(approved=True, edited_args={"when": NOON})
-    text = requests.decision_text(edited)
+    text = request_table.decision_text(edited)
     assert json.loads(text)["edited_args"] == {"when": str(NOON)}
     assert DECISION.from_text(text).edited_args == {"when": str(NOON)}
 
 
 def test_only_so_many_and_so_much_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MOST_REMEMBERED", 3)
-    texts = [runs.run_text(RUN.changed(prompt=str(number))) for number in range(10)]
-    assert [runs.run_of(text).prompt for text in texts] == [str(number) for number in range(10)]
+    texts = [run_table.run_text(RUN.changed(prompt=str(number))) for number in range(10)]
+    assert [run_table.run_of(text).prompt for text in texts] == [str(number) for number in range(10)]
     long = RUN.changed(prompt="x" * tables.LARGEST_REMEMBERED)
-    assert runs.run_of(runs.run_text(long)) is not long
+    assert run_table.run_of(run_table.run_text(long)) is not long
 
 
 @examples(1_000, daily=40)

@@ -13,7 +13,7 @@ from signoff.core.lease import Lease, Outage
 from signoff.core.notice import RunResult
 from signoff.core.run import RunState
 from signoff.core.subject import Occasion, Subject, SubjectKind
-from signoff.store.deliveries import delivery_columns, delivery_of, lease_columns, lease_of
+from signoff.store.delivery_table import delivery_columns, delivery_of, lease_columns, lease_of
 from signoff.store.tables import column
 
 TEXT = st.text(st.characters(), max_size=20)

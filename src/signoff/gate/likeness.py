@@ -26,11 +26,13 @@ def with_likeness(call: Call, root: str) -> Call:
 
     A command has a prefix only if its toolset says in which directory it starts and no name in it leads out of there.
     """
-    from signoff.policy.shell.prefixes import prefix_of  # imported only when somebody is asked
+    from signoff.named_settings import may_be_named  # imported only when somebody is asked, as is the next
+    from signoff.policy.shell.prefixes import prefix_of
 
     base = call.start or root
     texts = [value for name, value in call.args.items() if isinstance(value, str) and not is_free(name, value)]
-    named = named_forms(root, base, texts) if base else frozenset[str]()
+    texts = [text for text in texts if may_be_named(text) or may_be_named(call.resolved.get(text, ""))]
+    named = named_forms(root, base, texts) if base and texts else frozenset[str]()
     if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, base, named)):
         call = call.changed(sensitive=sensitive)
     line, start = call.args.get(COMMAND), call.start
@@ -44,7 +46,7 @@ def with_likeness(call: Call, root: str) -> Call:
 
 def prepare() -> None:
     """Import what reads a call that is asked about. It takes long enough to be done in a thread."""
-    for name in ("signoff.policy.sensitive_files", "signoff.policy.shell.prefixes"):
+    for name in ("signoff.named_settings", "signoff.policy.sensitive_files", "signoff.policy.shell.prefixes"):
         import_module(name)
 
 

@@ -21,7 +21,7 @@ from signoff.errors import GrantsError, Place, WrongUse
 from signoff.store.place import home_of
 
 if TYPE_CHECKING:
-    from signoff.store.grants import Grants
+    from signoff.store.grant_table import Grants
 
 T = TypeVar("T")
 
@@ -138,7 +138,7 @@ def _put(grants: Grants, grant: Grant) -> None:
 def _in_file(file: Path, work: Callable[[Grants], T], *, begin: str = "begin") -> T:
     """Do work on the grants of a file in one transaction. It is opened for this alone."""
     from signoff.store.dialect import SQLITE
-    from signoff.store.grants import Grants
+    from signoff.store.grant_table import Grants
     from signoff.store.sqlite_file import WritingWire, closing, connect, prepare, told
     from signoff.store.tables import Sql
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from signoff.core.record import START, Entry, EventDraft
 from signoff.errors import StoreError
 from signoff.store.dialect import SQLITE
-from signoff.store.record import Chain
+from signoff.store.record_table import Chain
 from signoff.store.schema import statements
 from signoff.store.tables import Row, Sql
 from signoff.store.transaction import Transaction

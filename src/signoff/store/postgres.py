@@ -27,7 +27,7 @@ from signoff.store.postgres_connection import (
     store_error,
 )
 from signoff.store.postgres_pipeline import PostgresConnection, psycopg, query
-from signoff.store.record import Chain, one_end
+from signoff.store.record_table import Chain, one_end
 from signoff.store.tables import Sql
 from signoff.store.transaction import Transaction
 from signoff.store.writer import Batch, NeedsSavepoints, Work, WriteResult

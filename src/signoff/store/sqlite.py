@@ -15,7 +15,7 @@ from typing import TypeVar
 from signoff.errors import StoreError, StoreUnavailable
 from signoff.store.dialect import SQLITE
 from signoff.store.durable_store import DurableStore
-from signoff.store.record import Chain
+from signoff.store.record_table import Chain
 from signoff.store.sqlite_file import (
     PATIENCE,
     ReadingWire,

@@ -28,7 +28,7 @@ class _Texts(Table):
             self._run(put(self.table, (self.name, self.text), self.name), name, value)
 
 
-class Settings(_Texts):
+class StoredValues(_Texts):
     """Single values of a store, by name: the halt switch, the secret key."""
 
     table, name, text = "settings", "name", "value"

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from signoff.store.tables import Sql
 
 if TYPE_CHECKING:
-    from signoff.store.aap import AapInstances, AapRequests
-    from signoff.store.conversations import Conversations
-    from signoff.store.deliveries import Deliveries, Leases
-    from signoff.store.grants import Grants
-    from signoff.store.people import AccessKeys, Delegations
-    from signoff.store.record import Chain, Checkpoints, Record
-    from signoff.store.requests import Comments, Listings, Past, Queue, Readers, Requests, Results
-    from signoff.store.runs import Processes, Runs, Segments
-    from signoff.store.texts import Policies, Replies, Settings
+    from signoff.store.aap_table import AapInstances, AapRequests
+    from signoff.store.conversation_table import Conversations
+    from signoff.store.delivery_table import Deliveries, Leases
+    from signoff.store.grant_table import Grants
+    from signoff.store.people_table import AccessKeys, Delegations
+    from signoff.store.record_table import Chain, Checkpoints, Record
+    from signoff.store.request_table import Comments, Listings, Past, Queue, Readers, Requests, Results
+    from signoff.store.run_table import Processes, Runs, Segments
+    from signoff.store.texts import Policies, Replies, StoredValues
 
 T = TypeVar("T")
 
 
-class _Part(Generic[T]):
+class _TablePart(Generic[T]):
     """A part of a transaction, which is imported and made on first use: most need two or three of them."""
 
     def __init__(self, kind: str, *needs: str) -> None:
@@ -53,26 +53,26 @@ class Transaction:
         self.sql = sql
         self.chain = chain
 
-    requests: _Part[Requests] = _Part("requests.Requests")
-    past: _Part[Past] = _Part("requests.Past", "requests")
-    queue: _Part[Queue] = _Part("requests.Queue", "requests")
-    listings: _Part[Listings] = _Part("requests.Listings")
-    results: _Part[Results] = _Part("requests.Results")
-    comments: _Part[Comments] = _Part("requests.Comments")
-    readers: _Part[Readers] = _Part("requests.Readers")
-    grants: _Part[Grants] = _Part("grants.Grants")
-    runs: _Part[Runs] = _Part("runs.Runs")
-    segments: _Part[Segments] = _Part("runs.Segments")
-    processes: _Part[Processes] = _Part("runs.Processes")
-    conversations: _Part[Conversations] = _Part("conversations.Conversations")
-    deliveries: _Part[Deliveries] = _Part("deliveries.Deliveries")
-    leases: _Part[Leases] = _Part("deliveries.Leases")
-    record: _Part[Record] = _Part("record.Record", "chain")
-    checkpoints: _Part[Checkpoints] = _Part("record.Checkpoints")
-    access_keys: _Part[AccessKeys] = _Part("people.AccessKeys")
-    delegations: _Part[Delegations] = _Part("people.Delegations")
-    aap_requests: _Part[AapRequests] = _Part("aap.AapRequests")
-    aap_instances: _Part[AapInstances] = _Part("aap.AapInstances")
-    policies: _Part[Policies] = _Part("texts.Policies")
-    settings: _Part[Settings] = _Part("texts.Settings")
-    replies: _Part[Replies] = _Part("texts.Replies")
+    requests: _TablePart[Requests] = _TablePart("request_table.Requests")
+    past: _TablePart[Past] = _TablePart("request_table.Past", "requests")
+    queue: _TablePart[Queue] = _TablePart("request_table.Queue", "requests")
+    listings: _TablePart[Listings] = _TablePart("request_table.Listings")
+    results: _TablePart[Results] = _TablePart("request_table.Results")
+    comments: _TablePart[Comments] = _TablePart("request_table.Comments")
+    readers: _TablePart[Readers] = _TablePart("request_table.Readers")
+    grants: _TablePart[Grants] = _TablePart("grant_table.Grants")
+    runs: _TablePart[Runs] = _TablePart("run_table.Runs")
+    segments: _TablePart[Segments] = _TablePart("run_table.Segments")
+    processes: _TablePart[Processes] = _TablePart("run_table.Processes")
+    conversations: _TablePart[Conversations] = _TablePart("conversation_table.Conversations")
+    deliveries: _TablePart[Deliveries] = _TablePart("delivery_table.Deliveries")
+    leases: _TablePart[Leases] = _TablePart("delivery_table.Leases")
+    record: _TablePart[Record] = _TablePart("record_table.Record", "chain")
+    checkpoints: _TablePart[Checkpoints] = _TablePart("record_table.Checkpoints")
+    access_keys: _TablePart[AccessKeys] = _TablePart("people_table.AccessKeys")
+    delegations: _TablePart[Delegations] = _TablePart("people_table.Delegations")
+    aap_requests: _TablePart[AapRequests] = _TablePart("aap_table.AapRequests")
+    aap_instances: _TablePart[AapInstances] = _TablePart("aap_table.AapInstances")
+    policies: _TablePart[Policies] = _TablePart("texts.Policies")
+    settings: _TablePart[StoredValues] = _TablePart("texts.StoredValues")
+    replies: _TablePart[Replies] = _TablePart("texts.Replies")
