@@ -69,6 +69,8 @@ _WEB = re.compile(
 hands out credentials: by its number, its name, a name that holds a number, or its port."""
 _SAME_HOST = re.compile(r"https?://[A-Za-z0-9.-]+(?::\d+)?/[^*]*", re.ASCII)
 """A pattern, as `?` in an address is one, of which a shell makes, if at all, one address of the same machine."""
+_QUOTED = re.compile(r"['\n\r\0]")
+"""What a script that puts words between single quotes has to escape."""
 _ADDRESS = re.compile(r"\w[\w+.-]*:/", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,8})", re.ASCII)
 """What every program reads as the same integer. Some programs take anything else for the next operand: ag, for one,
@@ -226,6 +228,8 @@ class _Judge:
         if known.language:
             return self._expression(at)
         rest = self.words[at:]
+        if known.evaluates and (odd := next((word.text for word in rest if _QUOTED.search(word.text)), "")):
+            return self.concern(odd, "runs: may be evaluated by the script that it is given to")
         if known.old_style and rest and not rest[0].text.startswith("-"):
             return self._old_style(at)
         operands: list[tuple[Word, bool]] = []

@@ -99,6 +99,8 @@ class Program:
     """Suffixes that it appends to a path that does not exist."""
     directory: frozenset[str] = frozenset()
     old_style: bool = False
+    evaluates: bool = False
+    """Whether it is a shell script that puts its words together and evaluates them."""
     language: str = ""
     commands: Mapping[str, Program]
     alone: bool = False
@@ -213,8 +215,8 @@ def _entry(name: str, seen: tuple[str, ...] = (), directory: str = _OFFLINE) -> 
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
     "needs_why", "only_with", "only_with_why", "not_with", "not_with_why", "operands_need", "operands_why",
-    "recursive", "hidden", "tracked", "suffixes", "directory", "old_style", "language", "commands", "alone",
-    "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
+    "recursive", "hidden", "tracked", "suffixes", "directory", "old_style", "evaluates", "language", "commands",
+    "alone", "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
 })  # fmt: skip
 
 
@@ -259,6 +261,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         suffixes=tuple(str(entry.get("suffixes", "")).split()),
         directory=_names(entry, "directory"),
         old_style=bool(entry.get("old_style")),
+        evaluates=bool(entry.get("evaluates")),
         language=language,
         commands=_Commands(name, entry),
         alone=bool(entry.get("alone")),
