@@ -19,7 +19,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from signoff.channels.approver_shape import approver_problem, as_function
 from signoff.channels.outcome import outcome_text, result_text
-from signoff.channels.sync_calls import drop, in_thread
 from signoff.channels.turns import Outcome
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Ending
@@ -46,6 +45,7 @@ from signoff.errors import (
     WrongUse,
 )
 from signoff.ports import ApproverLike, Inbox
+from signoff.side_thread import drop, in_side_thread
 
 _LEFT = "the person asked there has left"
 _STOPPED = "nobody is waiting for the answer here any more"
@@ -567,7 +567,13 @@ class ApproverCalls:
             return await self._result(function(given), is_awaited=True)
         # An approver that can be told will return, and may have a terminal to restore. Another may block forever:
         # daemon.
-        result = await self._result(in_thread(function, given, daemon=self._withdraw is None), is_awaited=False)
+        thread = in_side_thread(
+            lambda: function(given),
+            name="signoff-approver",
+            daemon=self._withdraw is None,
+            raises=BaseException,
+        )
+        result = await self._result(thread, is_awaited=False)
         if not inspect.isawaitable(result):
             return result
         if self._is_taken_back:

@@ -12,8 +12,8 @@ from signoff.core.comment import Comment, CommentKind
 from signoff.core.people import Actor, ActorKind
 from signoff.core.request import State
 from signoff.errors import RequestError
+from signoff.side_thread import in_side_thread
 from signoff.wiring.job import RunOptions, job_of
-from signoff.wiring.side_thread import in_side_thread
 
 if TYPE_CHECKING:
     from signoff.broker import Broker

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from signoff.core.run import SavedRun
 from signoff.engine.segment import CannotBeMade
+from signoff.side_thread import in_side_thread
 from signoff.wiring.job import Job, RunOptions, job_of
-from signoff.wiring.side_thread import in_side_thread
 
 BUILDING = 60.0
 """Timeout in seconds for building an agent. Most of it is imports."""

@@ -26,6 +26,7 @@ from signoff.errors import RequestError, RunError, RunOver, RunTaken, SignoffErr
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.ports import Transaction
 from signoff.server.meters import Meters
+from signoff.side_thread import in_side_thread
 from signoff.wiring.agent_answers import answer_question, run_to_ask
 from signoff.wiring.channel_runs import Running, Telling
 from signoff.wiring.job import WORKER, RunOptions, Task, check_name, directory_of, job_for, setup_of
@@ -33,7 +34,6 @@ from signoff.wiring.job_builds import BUILDING
 from signoff.wiring.run_location import cannot, setup_now
 from signoff.wiring.run_process import RunProcess
 from signoff.wiring.served_projects import ServedProject, ServedProjects
-from signoff.wiring.side_thread import in_side_thread
 
 ASKING = 150.0
 """Timeout in seconds for an agent to answer a question asked beside its run, including building it."""
