@@ -41,7 +41,7 @@ def _keys(schema: Schema, top: Schema, above: Sequence[str]) -> Iterator[str]:
 
 
 def _value(default: object) -> str:
-    from signoff.toolsets.config_check import HIDDEN
+    from signoff.config.config_check import HIDDEN
 
     return HIDDEN if default == HIDDEN else repr(default)
 

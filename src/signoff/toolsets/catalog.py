@@ -15,7 +15,9 @@ from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, PrefixedTools
 from signoff.attached.attached_policies import check_attributes, check_tool_names, layer_for
 from signoff.attached.marks import mark, other_entry, unmarked_class
 from signoff.config import Settings, ToolsetEntry, worker_names
+from signoff.config.config_check import GivenConfig, shape_of
 from signoff.config.llm_do_words import FOREIGN_TOOLSETS, foreign_hint
+from signoff.config.plugin_code import load_offered, load_path, offered
 from signoff.config.variables import filled_config
 from signoff.config.worker_keys import is_class_path, named_entry
 from signoff.errors import SignoffError, WrongFile, WrongUse
@@ -35,21 +37,14 @@ from signoff.toolsets.builtin_toolsets import (
     shell_file_ops,
     shell_readonly,
 )
-from signoff.toolsets.code_loader import (
-    PROJECT_CODE,
-    ProjectCode,
-    approvals_layer,
-    load_offered,
-    load_path,
-    load_project,
-    offered,
-)
-from signoff.toolsets.config_check import ToolsetValues, shape_of
-from signoff.toolsets.context import Context, ToolsetContext
+from signoff.toolsets.code_loader import PROJECT_CODE, ProjectCode, approvals_layer, load_project
+from signoff.toolsets.context import CONTEXTS, Context, ToolsetContext
 from signoff.toolsets.factory import Made, create, instance_in
 from signoff.toolsets.mcp import McpServer, mcp_server
 from signoff.toolsets.native_tools import native_tool
 
+GROUP = "signoff.toolsets"
+"""The entry point group by which installed packages (plugins) offer toolsets."""
 MCP, NATIVE = "mcp", "native"
 INNER = "inner_class"
 """The config key that names another class to create the toolset from."""
@@ -164,7 +159,7 @@ class Catalog:
 
     @cached_property
     def _offered(self) -> Mapping[str, Sequence[EntryPoint]]:
-        return offered()
+        return offered(GROUP)
 
     # making one
 
@@ -193,7 +188,7 @@ class Catalog:
         toolset = marked.prefixed(entry.prefix) if entry.prefix else marked
         return BuiltToolset(name=name, toolset=toolset, policy=entry.policy, secrets=given.secrets)
 
-    def _marked(self, made: Made, entry: ToolsetEntry, given: ToolsetValues) -> AbstractToolset[Any]:
+    def _marked(self, made: Made, entry: ToolsetEntry, given: GivenConfig) -> AbstractToolset[Any]:
         """Attach the policies of the entry, of TOOLSET_APPROVALS, and of the registrations to a toolset."""
         name, toolset = entry.name, made.toolset
         try:
@@ -285,7 +280,7 @@ class Catalog:
 
     def _target(self, entry: ToolsetEntry) -> object:
         """What `use` refers to."""
-        use, wrong = entry.use, ToolsetValues(owner=entry.name, values={}, spot=entry.spot).wrong_use
+        use, wrong = entry.use, GivenConfig(owner=entry.name, values={}, spot=entry.spot).wrong_use
         if use == NATIVE:
             return NATIVE
         if use in ALIASES:
@@ -300,13 +295,13 @@ class Catalog:
 
     def _unknown_use(self, entry: ToolsetEntry) -> SignoffError:
         known = {*ALIASES, NATIVE, *self._project, *self._offered}
-        wrong = ToolsetValues(owner=entry.name, values={}, spot=entry.spot).wrong_use
+        wrong = GivenConfig(owner=entry.name, values={}, spot=entry.spot).wrong_use
         return wrong(f"there is no toolset {shown(entry.use)}", self._suggested(entry.use, known))
 
-    def _given(self, entry: ToolsetEntry, *, direct: bool) -> ToolsetValues:
+    def _given(self, entry: ToolsetEntry, *, direct: bool) -> GivenConfig:
         values = filled_config(entry)
         hint = f"write an entry: toolsets: {{{entry.name}: {{use: {entry.use}, config: {{…}}}}}}" if direct else ""
-        return ToolsetValues(
+        return GivenConfig(
             owner=entry.name,
             values=values.value,
             spot=entry.spot,
@@ -315,7 +310,7 @@ class Catalog:
             hint=hint,
         )
 
-    def _swapped(self, target: object, given: ToolsetValues) -> tuple[object, ToolsetValues]:
+    def _swapped(self, target: object, given: GivenConfig) -> tuple[object, GivenConfig]:
         """Apply `inner_class` of the config: it replaces the toolset's class, or is passed on if that takes it."""
         if INNER not in given.values or target is NATIVE:
             return target, given
@@ -331,13 +326,13 @@ class Catalog:
         inner = load_path(path, self.settings.plugins, self.settings.directory, wrong)
         if not isinstance(inner, type) or not issubclass(inner, AbstractToolset):
             raise wrong(f"{shown(path)} is not a toolset class", "a toolset is a pydantic_ai.toolsets.AbstractToolset")
-        if callable(target) and INNER in shape_of(target).parameters:
+        if callable(target) and INNER in shape_of(target, CONTEXTS).parameters:
             return target, given.with_values({**given.values, INNER: inner})
         return cast("type[AbstractToolset[Any]]", inner), given.with_values(
             {key: value for key, value in given.values.items() if key != INNER}
         )
 
-    def _from_project(self, target: object, given: ToolsetValues) -> ToolsetValues:
+    def _from_project(self, target: object, given: GivenConfig) -> GivenConfig:
         """Resolve relative paths of built-ins against the project's directory, not the working directory."""
         values, directory = dict(given.values), self.settings.directory
         if target is not BUILTINS["sql"] and target is not mcp_server:
@@ -350,7 +345,7 @@ class Catalog:
             values["url"] = f"sqlite:{os.path.join(directory, url.removeprefix('sqlite:'))}"
         return given.with_values(values)
 
-    def _directory(self, named: Any, at: int, given: ToolsetValues) -> Any:
+    def _directory(self, named: Any, at: int, given: GivenConfig) -> Any:
         """Check a directory of `programs`: it must exist, be relative to the project, and have no `..`."""
         if not isinstance(named, str):
             return named

@@ -10,8 +10,9 @@ from pydantic import PydanticUserError, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 from pydantic_ai.toolsets import AbstractToolset
 
+from signoff.config.config_check import HIDDEN, shape_of
 from signoff.core.credential import secret_name
-from signoff.toolsets.config_check import HIDDEN, shape_of
+from signoff.toolsets.context import CONTEXTS
 from signoff.toolsets.factory import Registration
 
 
@@ -30,7 +31,7 @@ def _schema(target: object) -> dict[str, Any]:
         return _preset(_schema(target.toolset), target.config)
     if isinstance(target, AbstractToolset) or not callable(target):
         return {"type": "object", "properties": {}, "additionalProperties": False}
-    shape = shape_of(target)
+    shape = shape_of(target, CONTEXTS)
     if shape.model is not None:
         return _of_type(shape.model) or {"type": "object"}
     if shape.schema is not None:

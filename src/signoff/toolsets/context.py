@@ -134,3 +134,7 @@ class Context:
     create: Create | None = None
     model: Any = None
     message: Message | None = None
+
+
+CONTEXTS = (Context, ToolsetContext)
+"""The types by which the context among the parameters of a toolset is recognised."""

@@ -11,9 +11,9 @@ from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
 
 from signoff.attached.attached_policies import Labels, Rules, ToolsetLayer, layer_for
 from signoff.attached.marks import mark
-from signoff.errors import MissingExtra, SignoffError
+from signoff.config.config_check import GivenConfig, an, described, made_by
 from signoff.policy.phrases import shown
-from signoff.toolsets.config_check import Shape, ToolsetValues, checked, shape_of
+from signoff.toolsets.context import CONTEXTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Registration:
 
     def made(self, *, name: str | None = None, context: Any = None) -> AbstractToolset[Any]:
         """Create the toolset with its policy attached, for an agent that is not described in a file."""
-        made = create(self, ToolsetValues(owner=name or "a registered toolset", values={}), context, name)
+        made = create(self, GivenConfig(owner=name or "a registered toolset", values={}), context, name)
         return mark(made.toolset, *made.registered(name))
 
 
@@ -48,7 +48,7 @@ class Made:
         ]
 
 
-def create(target: object, given: ToolsetValues, context: Any, name: str | None, *, apart: bool = False) -> Made:
+def create(target: object, given: GivenConfig, context: Any, name: str | None, *, apart: bool = False) -> Made:
     """Create a toolset. Raises, with the place in the file, if the config is invalid or the result is not a toolset.
 
     A parameter `config` gets the whole config and `context` the context; any other parameter is filled from the key of
@@ -69,26 +69,17 @@ def create(target: object, given: ToolsetValues, context: Any, name: str | None,
     return _called(target, given, context, name, apart=apart)
 
 
-def _called(target: object, given: ToolsetValues, context: Any, name: str | None, *, apart: bool) -> Made:
+def _called(target: object, given: GivenConfig, context: Any, name: str | None, *, apart: bool) -> Made:
     if not callable(target) or (inspect.isclass(target) and not issubclass(target, AbstractToolset)):
         raise given.wrong_use(f"{described(target)} is not a toolset", NO_TOOLSET)
     make = cast("Callable[..., Any]", target)
-    shape = shape_of(make)
-    positional, keywords = _arguments(shape, given, context, name)
-    try:
-        made: Any = make(*positional, **keywords)
-    except MissingExtra:
-        raise
-    except SignoffError as error:
-        raise given.wrong(str(error)) from None
-    except Exception as error:  # a plugin may raise anything; the cause may hold secrets
-        raise _failed(given, error) from (None if given.secrets else error)
+    made: Any = made_by(make, given, context, contexts=CONTEXTS, name=name)
     if isinstance(made, Registration):
         return create(made, given.with_values({}), context, name, apart=apart)
     if not isinstance(made, AbstractToolset):
         if inspect.iscoroutine(made):
             made.close()
-        raise given.wrong_use(f"{described(make)} made {_a(type(made).__name__)}, which is not a toolset", NO_TOOLSET)
+        raise given.wrong_use(f"{described(make)} made {an(type(made).__name__)}, which is not a toolset", NO_TOOLSET)
     return Made(cast("AbstractToolset[Any]", made))
 
 
@@ -99,41 +90,4 @@ def instance_in(target: object) -> AbstractToolset[Any] | None:
     return cast("AbstractToolset[Any]", target) if isinstance(target, AbstractToolset) else None
 
 
-def _failed(given: ToolsetValues, error: Exception) -> SignoffError:
-    if isinstance(error, OSError) and error.strerror and "root" in given.values:
-        fix = "relative directories start from the project's"
-        return given.wrong(f"this directory cannot be used: {error.strerror}", at=("root",), fix=fix)
-    return given.wrong(f"creating it failed with {type(error).__name__}: {error}")
-
-
 NO_TOOLSET = "a toolset is a pydantic_ai.toolsets.AbstractToolset, or a class or function that makes one"
-
-
-def _arguments(shape: Shape, given: ToolsetValues, context: Any, name: str | None) -> tuple[list[Any], dict[str, Any]]:
-    absent = shape.spare and not given.values
-    value = None if absent else checked(shape, given)
-    named: dict[str, Any] = {}
-    if shape.config is not None:
-        named[shape.config] = value
-    elif isinstance(value, dict):
-        named.update(cast("dict[str, Any]", value))
-    elif given.values or shape.keywords.keys() - {"id"}:
-        named.update({key: getattr(value, key) for key in shape.keywords if hasattr(value, key)})
-    if shape.context is not None:
-        named[shape.context] = context
-    if "id" in shape.keywords and "id" not in named and name is not None:
-        named["id"] = name
-    first = [key for key, one in shape.parameters.items() if one.kind is one.POSITIONAL_ONLY and key in named]
-    return [named.pop(key) for key in first], named
-
-
-def described(target: object) -> str:
-    """A class or function for people: `package.module:Class`."""
-    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
-    if isinstance(module, str) and isinstance(name, str):
-        return shown(f"{module}:{name}")
-    return _a(type(target).__name__)
-
-
-def _a(kind: str) -> str:
-    return f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"

@@ -11,11 +11,11 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_ai.native_tools import NATIVE_TOOL_TYPES, AbstractNativeTool
 
+from signoff.config.config_check import GivenConfig, Shape, checked
 from signoff.policy.phrases import did_you_mean, listed
-from signoff.toolsets.config_check import Shape, ToolsetValues, checked
 
 
-def native_tool(given: ToolsetValues) -> AbstractNativeTool:
+def native_tool(given: GivenConfig) -> AbstractNativeTool:
     """Create the native tool that `config` describes: `kind`, and the parameters of PydanticAI's tool of that kind."""
     kind = given.values.get("kind")
     known = kinds()

@@ -127,7 +127,7 @@ def check_workers(entry: ChannelEntry, settings: Settings) -> None:
 
 def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
     """Raise unless this path names an agent in Python that may be imported and can be started from a channel."""
-    from signoff.toolsets.code_loader import check_allowed, load_path
+    from signoff.config.plugin_code import check_allowed, load_path
 
     def wrong(what: str, fix: str) -> SignoffError:
         return spot.wrong(what, fix)

@@ -1,4 +1,4 @@
-"""Validate the config of a toolset before anything runs, against its pydantic model, JSON schema or signature."""
+"""Validate the config of a plugin before anything runs, against its pydantic model, JSON schema or signature."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from signoff.config.llm_do_words import foreign_hint
 from signoff.core.redact import redact_text
-from signoff.errors import Place, SignoffError, WrongFile, WrongUse
+from signoff.errors import MissingExtra, Place, SignoffError, WrongFile, WrongUse
 from signoff.policy.document import KeyTrail, key_text
 from signoff.policy.phrases import did_you_mean, shown
 from signoff.policy.placed_value import ConfigValue
-from signoff.toolsets.context import Context, ToolsetContext
 
 HIDDEN = "‹hidden›"
 """Shown instead of a value that is a secret as a whole."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToolsetValues:
-    """The config values of a toolset, with their places in the file."""
+class GivenConfig:
+    """The config values of a plugin (a toolset, a channel), with their places in the file."""
 
     owner: str
-    """The toolset's name, for messages."""
+    """Its name in the file, for messages."""
     values: Mapping[str, Any] = field(repr=False)
     spot: ConfigValue | None = None
     """Where its entry is written; None if it was not read from a file."""
@@ -39,8 +38,12 @@ class ToolsetValues:
     """Values that must not be shown."""
     hint: str = ""
     """What to do if a value is missing."""
+    what: str = "toolset"
+    """What it configures, for messages."""
+    under: str = "config"
+    """The key of the entry that holds the values; empty if they are keys of the entry itself."""
 
-    def with_values(self, values: Mapping[str, Any]) -> ToolsetValues:
+    def with_values(self, values: Mapping[str, Any]) -> GivenConfig:
         return dataclasses.replace(self, values=values)
 
     def wrong(self, what: str, *, at: KeyTrail = (), fix: str = "", key: bool = False) -> SignoffError:
@@ -48,9 +51,13 @@ class ToolsetValues:
         what = self.hidden(what)
         fix = self.hidden(fix or self.hint or f"`signoff toolsets show {self.owner}` says what it takes")
         if self.spot is None:
-            where = f"toolset {shown(self.owner)}{f': config.{key_text(at)}' if at else ''}"
+            where = f"{self.what} {shown(self.owner)}{f': {self.key(at)}' if at else ''}"
             return WrongUse(f"{where}: {what}\n  {fix}")
         return WrongFile(what, place=self._place(at, key=key), fix=fix)
+
+    def key(self, at: KeyTrail) -> str:
+        """The key path of a value in the entry."""
+        return key_text((self.under, *at) if self.under else at)
 
     def wrong_use(self, what: str, fix: str) -> SignoffError:
         """Create the error for what `use` refers to."""
@@ -77,14 +84,14 @@ class ToolsetValues:
                 document = found.document
                 return document.place_of_key(trail) if key and length == len(at) else document.place_of(trail)
         value: Any = self.spot.value
-        has_config = isinstance(value, dict) and "config" in value
-        trail = (*self.spot.trail, "config") if has_config else self.spot.trail
+        has_config = isinstance(value, dict) and self.under in value
+        trail = (*self.spot.trail, self.under) if has_config else self.spot.trail
         return self.spot.document.place_of(trail)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a toolset takes, read from the class or function that creates it."""
+    """What a plugin takes, read from the class or function that creates it."""
 
     target: Callable[..., Any]
     parameters: Mapping[str, inspect.Parameter]
@@ -115,14 +122,14 @@ class Shape:
         return any(one.kind is one.VAR_KEYWORD for one in self.parameters.values())
 
 
-def shape_of(target: Callable[..., Any]) -> Shape:
-    """Inspect how a class or function is to be called."""
+def shape_of(target: Callable[..., Any], contexts: Sequence[Any] = ()) -> Shape:
+    """Inspect how a class or function is to be called. `contexts` are types by which its context is recognised."""
     try:
         parameters: Mapping[str, inspect.Parameter] = inspect.signature(target).parameters
     except (TypeError, ValueError):  # some callables written in C have no signature
         parameters = {}
     hints = _hints(target, parameters)
-    context = _named(parameters, hints, "context", (Context, ToolsetContext))
+    context = _named(parameters, hints, "context", contexts)
     model = next((one for name in ("config_model", "Config") if is_model(one := getattr(target, name, None))), None)
     config = _named(parameters, hints, "config", (model,) if model is not None else ())
     found = _model_in(hints.get(config)) if config is not None else None
@@ -200,8 +207,8 @@ def is_model(found: object) -> bool:
     return typed or issubclass(found, BaseModel) or dataclasses.is_dataclass(found)
 
 
-def checked(shape: Shape, given: ToolsetValues) -> Any:
-    """Validate the config. Returns an instance of the toolset's model, or a mapping."""
+def checked(shape: Shape, given: GivenConfig) -> Any:
+    """Validate the config. Returns an instance of the plugin's model, or a mapping."""
     if shape.model is not None:
         return _by_model(shape.model, given)
     if shape.schema is not None:
@@ -214,7 +221,7 @@ def checked(shape: Shape, given: ToolsetValues) -> Any:
 # --- a pydantic model ---
 
 
-def _by_model(model: Any, given: ToolsetValues) -> Any:
+def _by_model(model: Any, given: GivenConfig) -> Any:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(model)
     except PydanticUserError as error:
@@ -234,7 +241,7 @@ def _fields(model: Any) -> list[str]:
     return list(getattr(model, "__dataclass_fields__", None) or model.__annotations__)
 
 
-def _told(error: ValidationError, given: ToolsetValues, known: Sequence[str], under: KeyTrail = ()) -> SignoffError:
+def _told(error: ValidationError, given: GivenConfig, known: Sequence[str], under: KeyTrail = ()) -> SignoffError:
     """The error for the first problem. Unknown keys come first, because they often cause the others."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
     problem = next((one for one in problems if one["type"] in _EXTRA), problems[0])
@@ -250,11 +257,11 @@ def _told(error: ValidationError, given: ToolsetValues, known: Sequence[str], un
 _EXTRA = ("extra_forbidden", "unexpected_keyword_argument")
 
 
-def _missing(given: ToolsetValues, at: KeyTrail) -> SignoffError:
-    return given.wrong(f"{shown(f'config.{key_text(at)}')} is missing", at=at)
+def _missing(given: GivenConfig, at: KeyTrail) -> SignoffError:
+    return given.wrong(f"{shown(given.key(at))} is missing", at=at)
 
 
-def _trail(location: tuple[str | int, ...], given: ToolsetValues) -> KeyTrail:
+def _trail(location: tuple[str | int, ...], given: GivenConfig) -> KeyTrail:
     """The part of pydantic's location that is a key path of the config. Unions add words of their own."""
     trail: list[str | int] = []
     value: Any = given.values
@@ -281,7 +288,7 @@ def _worded(message: str) -> str:
 # --- a JSON schema ---
 
 
-def _by_schema(schema: Mapping[str, Any], given: ToolsetValues) -> dict[str, Any]:
+def _by_schema(schema: Mapping[str, Any], given: GivenConfig) -> dict[str, Any]:
     from jsonschema.validators import validator_for
 
     strict = {"additionalProperties": False, **schema} if "properties" in schema else dict(schema)
@@ -306,7 +313,7 @@ def _by_schema(schema: Mapping[str, Any], given: ToolsetValues) -> dict[str, Any
 # --- a signature ---
 
 
-def _by_signature(shape: Shape, given: ToolsetValues) -> dict[str, Any]:
+def _by_signature(shape: Shape, given: GivenConfig) -> dict[str, Any]:
     known = shape.keywords
     values: dict[str, Any] = {}
     for key, value in given.values.items():
@@ -320,7 +327,7 @@ def _by_signature(shape: Shape, given: ToolsetValues) -> dict[str, Any]:
     return values
 
 
-def _value(kind: Any, key: str, value: Any, given: ToolsetValues) -> Any:
+def _value(kind: Any, key: str, value: Any, given: GivenConfig) -> Any:
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(kind)
     except (PydanticUserError, TypeError, NameError):  # a type pydantic does not know
@@ -335,3 +342,69 @@ def _value(kind: Any, key: str, value: Any, given: ToolsetValues) -> Any:
         return list(done)
     except ValidationError as error:
         raise _told(error, given, (), (key,)) from None
+
+
+# --- creating it ---
+
+
+def made_by(
+    make: Callable[..., Any],
+    given: GivenConfig,
+    context: Any,
+    *,
+    contexts: Sequence[Any] = (),
+    name: str | None = None,
+    shape: Shape | None = None,
+) -> Any:
+    """Call the class or function that creates a plugin. Raises, with the place in the file, if the config is invalid.
+
+    A parameter `config` gets the whole config and `context` the context; any other parameter is filled from the key of
+    that name. `id` defaults to `name`.
+    """
+    positional, keywords = _arguments(shape or shape_of(make, contexts), given, context, name)
+    try:
+        return make(*positional, **keywords)
+    except MissingExtra:
+        raise
+    except SignoffError as error:
+        raise given.wrong(str(error)) from None
+    except Exception as error:  # a plugin may raise anything; the cause may hold secrets
+        raise _failed(given, error) from (None if given.secrets else error)
+
+
+def _failed(given: GivenConfig, error: Exception) -> SignoffError:
+    if isinstance(error, OSError) and error.strerror and "root" in given.values:
+        fix = "relative directories start from the project's"
+        return given.wrong(f"this directory cannot be used: {error.strerror}", at=("root",), fix=fix)
+    return given.wrong(f"creating it failed with {type(error).__name__}: {error}")
+
+
+def _arguments(shape: Shape, given: GivenConfig, context: Any, name: str | None) -> tuple[list[Any], dict[str, Any]]:
+    absent = shape.spare and not given.values
+    value = None if absent else checked(shape, given)
+    named: dict[str, Any] = {}
+    if shape.config is not None:
+        named[shape.config] = value
+    elif isinstance(value, dict):
+        named.update(cast("dict[str, Any]", value))
+    elif given.values or shape.keywords.keys() - {"id"}:
+        named.update({key: getattr(value, key) for key in shape.keywords if hasattr(value, key)})
+    if shape.context is not None:
+        named[shape.context] = context
+    if "id" in shape.keywords and "id" not in named and name is not None:
+        named["id"] = name
+    first = [key for key, one in shape.parameters.items() if one.kind is one.POSITIONAL_ONLY and key in named]
+    return [named.pop(key) for key in first], named
+
+
+def described(target: object) -> str:
+    """A class or function for people: `package.module:Class`."""
+    module, name = getattr(target, "__module__", None), getattr(target, "__qualname__", None)
+    if isinstance(module, str) and isinstance(name, str):
+        return shown(f"{module}:{name}")
+    return an(type(target).__name__)
+
+
+def an(kind: str) -> str:
+    """A kind with its article."""
+    return f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"
