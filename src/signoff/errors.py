@@ -183,9 +183,11 @@ class MissingExtra(WrongUse):
     Fix: `pip install 'signoff[EXTRA]'`.
     """
 
-    def __init__(self, feature: str, extra: str) -> None:
+    def __init__(self, feature: str, extra: str = "", *, install: str = "") -> None:
+        """`install`: what to install, if it is no extra of signoff."""
         self.extra = extra
-        super().__init__(f"{feature} needs an extra that is not installed: pip install 'signoff[{extra}]'")
+        what = install or f"signoff[{extra}]"
+        super().__init__(f"{feature} needs an extra that is not installed: pip install '{what}'")
 
 
 class LimitReached(SignoffError):

@@ -89,18 +89,19 @@ def test_the_channels_for_programs_hold_no_secret(desk: Desk) -> None:
     assert discord == {
         "name": "discord",
         "kind": "discord",
-        "channel": ID,
+        "place": ID,
         "people": ["ana"],
+        "answers": True,
         "workers": ["triage"],
         "wrong": None,
         "timeout": 300.0,
-        "secret": {"variable": "DISCORD_TOKEN", "set": True},
+        "secrets": [{"variable": "DISCORD_TOKEN", "set": True}],
         "process": None,
         "down": None,
         "failing": [],
     }
-    assert (night["secret"]["set"], night["timeout"]) == (False, None)
-    assert terminal["secret"] is None
+    assert (night["secrets"][0]["set"], night["timeout"]) == (False, None)
+    assert terminal["secrets"] == []
     assert "MTA1" not in said.out
 
 

@@ -37,12 +37,14 @@ IN_THE_PROJECT = (
     project("a tab", "policy:\n\t- {allow: read_file}\n", structural=False),
     project("a key twice", "policy: []\nmodel: a\nmodel: b\n", structural=False),
     project("`yes` for `true`", "policy: []\nlocked: yes\n", structural=False),
-    project("a part that is not there yet", "policy: []\nchannels: {slack: {}}\n"),
+    project("a kind of channel that is not there", "policy: []\nchannels: {a: {use: dicsord}}\n", structural=False),
     project(
         "a token in the file", "policy: []\nchannels: {discord: {channel: '112233445566778899', token: MTA.x.y}}\n"
     ),
     project("an id that is none", "policy: []\nchannels: {discord: {channel: '#approvals'}}\n"),
-    project("a channel of no kind", "policy: []\nchannels: {night: {channel: '112233445566778899'}}\n"),
+    project(
+        "a channel of no kind", "policy: []\nchannels: {night: {channel: '112233445566778899'}}\n", structural=False
+    ),
     project(
         "a choice that there is not",
         "policy: []\nchannels: {discord: {channel: '112233445566778899', notify: approver}}\n",

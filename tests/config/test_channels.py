@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from signoff.config import load_settings
+from signoff.channel_kinds import built_in
+from signoff.config import Settings, load_settings
 from signoff.config.channel_entries import ChannelEntry
+from signoff.config.config_check import GivenConfig
 from signoff.errors import PolicyError, WrongFile
+from signoff.wiring.channel_wiring import given_config
 
 ID = "112233445566778899"
 WHOLE = f"""\
@@ -24,23 +27,24 @@ channels:
 
 
 def read(directory: Path, channels: str) -> dict[str, ChannelEntry]:
+    return dict(settings_of(directory, channels).channels)
+
+
+def settings_of(directory: Path, channels: str) -> Settings:
     file = directory / "signoff.yaml"
     file.write_text(channels if "channels" in channels else f"policy: []\nchannels: {channels}\n")
-    return dict(load_settings(file).channels)
+    return load_settings(file)
 
 
 def test_a_whole_file(tmp_path: Path) -> None:
     channels = read(tmp_path, WHOLE)
     assert list(channels) == ["discord", "night", "terminal"]
     discord, night, terminal = channels.values()
-    assert (discord.use, discord.channel, discord.workers) == ("discord", ID, ("triage", "clerk"))
-    assert (discord.token, discord.variable, discord.timeout) == (
-        "${DISCORD_TOKEN}",
-        "DISCORD_TOKEN",
-        timedelta(minutes=5),
-    )
-    assert (night.use, night.variable, night.timeout) == ("discord", "NIGHT_TOKEN", None)
-    assert (terminal.use, terminal.variable, terminal.timeout) == ("terminal", "", timedelta(seconds=90))
+    kind = built_in("discord")
+    assert (discord.use, discord.place(kind), discord.workers) == ("discord", ID, ("triage", "clerk"))
+    assert (discord.variable(kind, "token"), discord.timeout(kind)) == ("DISCORD_TOKEN", timedelta(minutes=5))
+    assert (night.use, night.variable(kind, "token"), night.timeout(kind)) == ("discord", "NIGHT_TOKEN", None)
+    assert (terminal.use, terminal.timeout(built_in("terminal"))) == ("terminal", timedelta(seconds=90))
     assert night.spots["timeout"].place.line == 6
 
 
@@ -52,21 +56,26 @@ def test_none_is_none(tmp_path: Path, text: str) -> None:
 def test_the_secret_is_looked_up_when_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCORD_TOKEN", raising=False)
     monkeypatch.delenv("NIGHT_TOKEN", raising=False)
-    channels = read(tmp_path, WHOLE)
+    settings = settings_of(tmp_path, WHOLE)
+
+    def config(name: str) -> GivenConfig:
+        return given_config(settings.channels[name], settings)
+
     with pytest.raises(WrongFile, match="the environment has no DISCORD_TOKEN") as missing:
-        channels["discord"].secret()
+        config("discord")
     assert missing.value.place is not None
     assert missing.value.place.line == 4, "where the channel stands, for the token is not written"
     with pytest.raises(WrongFile, match="the environment has no NIGHT_TOKEN") as missing:
-        channels["night"].secret()
+        config("night")
     assert ":-" not in str(missing.value), "a default would be a secret in the file, and is refused there"
     assert missing.value.place is not None
     assert missing.value.place.key == "channels.night.token"
     monkeypatch.setenv("NIGHT_TOKEN", " ")
     with pytest.raises(WrongFile, match="an empty NIGHT_TOKEN"):
-        channels["night"].secret()
+        config("night")
     monkeypatch.setenv("NIGHT_TOKEN", "mfa.night\n")
-    assert channels["night"].secret() == "mfa.night"
+    assert config("night").values["token"] == "mfa.night"
+    assert "mfa" not in repr(config("night"))
 
 
 GOOD = f'channel: "{ID}"'
@@ -77,13 +86,12 @@ GOOD = f'channel: "{ID}"'
     [
         ("[discord]", "channels", "a mapping of names to channels, not a list", ""),
         ("{discord: on air}", "channels.discord", "a mapping such as", ""),
-        ("{slack: {}}", "channels.slack", "this version has no slack channel yet", "there are: discord, terminal"),
-        ("{a: {use: web}}", "channels.a.use", "this version has no web channel yet", "remove it"),
-        ("{webhook: {}}", "channels.webhook", "has no webhook channel yet", "remove it"),
-        ("{notify: {}}", "channels.notify", "has no notify channel yet", "remove it"),
-        ("{a: {use: dicsord}}", "channels.a.use", "no kind of channel called `dicsord`", "`discord`?"),
-        (f"{{a: {{{GOOD}}}}}", "channels.a", "nothing says what kind of channel `a` is", "add `use:`"),
         ("{'a b': {use: terminal}}", 'channels["a b"]', "bad name `a b` for a channel", "letters"),
+        ("{a: {use: a b}}", "channels.a.use", "bad name `a b`", "without spaces"),
+        ("{a: {use: a.b}}", "channels.a.use", "is not a class path", "package.module:Class"),
+        ("{a: {extends: b}}", "channels.a.extends", "there is no channel `b` to extend", ""),
+        ("{a: {extends: b}, b: {extends: a}}", "channels.b.extends", "forms a cycle: a > b > a", "remove"),
+        ("{terminal: {workers: a}}", "channels.terminal.workers", "unknown key `workers`", ""),
         ("{discord: {}}", "channels.discord", "`channel` is missing", 'channel: "1122'),
         (f"{{discord: {{{GOOD}, worker: a}}}}", "channels.discord.worker", "unknown key `worker`", "`workers`?"),
         (f"{{terminal: {{{GOOD}}}}}", "channels.terminal.channel", "unknown key `channel`", "known here"),
@@ -97,8 +105,8 @@ GOOD = f'channel: "{ID}"'
         (
             f"{{discord: {{{GOOD}}}, night: {{use: discord, {GOOD}}}}}",
             "channels.night.channel",
-            "`discord` already uses this Discord channel with the same bot",
-            "another bot",
+            "`discord` already asks there: `channel` and `token` are the same",
+            "change `channel` or `token`",
         ),
     ],
 )

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from tests.tables import table
 
+from signoff.channel_kinds import BUILT_IN, built_in
 from signoff.config import load_settings, load_workers
-from signoff.config.channel_entries import KINDS
-from signoff.config.settings import DEFAULTS, PERSON, PLUGINS, PROJECT
+from signoff.config.channel_entries import format_of
+from signoff.config.settings import DEFAULTS, PLUGINS, PROJECT, person_format
 from signoff.config.toolset_entries import TOOLSET
 from signoff.config.worker_keys import DEFAULTS as WORKER_DEFAULTS
 from signoff.config.worker_keys import LIMITS, RETRIES, WORKER
@@ -40,12 +41,12 @@ def test_the_files_on_the_page_load_without_a_warning(tmp_path: Path, monkeypatc
     "key",
     [
         *PROJECT.keys,
-        *PERSON.keys,
+        *person_format().keys,
         *PLUGINS.keys,
         *DEFAULTS.keys,
         *TOOLSET.keys,
-        *KINDS["discord"].keys,
-        *KINDS,
+        *(key for name in BUILT_IN for key in format_of(built_in(name)).keys),
+        *BUILT_IN,
         *WORKER.keys,
         *LIMITS.keys,
         *RULES,

@@ -23,6 +23,7 @@ from signoff.config import (
 )
 from signoff.config.json_schemas import schema_of
 from signoff.errors import SignoffError, WrongFile
+from signoff.wiring.channel_wiring import kind_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "mistakes.md").read_text("utf-8")
 ODD_FILES: dict[str, Callable[[Path], object]] = {
@@ -51,6 +52,8 @@ def read_everything(worker: str) -> None:
     settings = load_settings(PROJECT)
     for entry in settings.toolsets.values():
         filled_config(entry)
+    for entry in settings.channels.values():
+        kind_of(entry, settings)
     if worker:
         load_worker(settings, worker)
     load_workers(settings)

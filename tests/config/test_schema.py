@@ -19,6 +19,7 @@ from tests.policy import test_config
 from tests.profiles import NIGHTLY
 from tests.tables import table
 
+from signoff.channel_kinds import built_in
 from signoff.config import channel_entries, load_settings, settings, toolset_entries, worker_keys
 from signoff.config.json_schemas import SCHEMA_FILES, SCHEMAS, schema_of
 from signoff.config.settings import Settings
@@ -152,15 +153,19 @@ def project_files() -> Iterator[dict[str, Any]]:
     for value in VALUES:
         for key in settings.PROJECT.keys:
             yield {"policy": [], key: value}
-        for key in settings.PERSON.keys:
+        for key in settings.person_format().keys:
             yield {"policy": [], "people": {"ana": {key: value}}}
         for key in toolset_entries.TOOLSET.keys:
             yield {"toolsets": {"x": {"use": "sql", key: value}}}
-        for key in channel_entries.KINDS["discord"].keys:
+        for key in channel_entries.format_of(built_in("discord")).keys:
             good = {"use": "discord", "channel": "112233445566778899"}
             yield {"policy": [], "channels": {"discord": good, "y": {**good, key: value}}}
             yield {"policy": [], "channels": {"discord": {"channel": "112233445566778899", key: value}}}
             yield {"policy": [], "channels": {"discord": good, "terminal": {key: value}}}
+        for key in ("use", "extends", "timeout", "workers", "own"):
+            yield {"policy": [], "people": {"a": {key: value}}, "channels": {"x": {"use": "a.b:C", key: value}}}
+            yield {"policy": [], "channels": {"discord": good, "y": {"extends": "discord", key: value}}}
+        yield {"policy": [], "defaults": {"channel": {"timeout": value}}}
         for key in worker_keys.DEFAULTS.keys:
             yield {"policy": [], "defaults": {"worker": {key: value}}}
         for key in toolset_entries.DEFAULTS.keys:

@@ -55,7 +55,8 @@ class House:
         self.settings = Settings(
             policy=Policy(rules=()),
             people={
-                name: Known(name=name, roles=roles, discord=str(self.people[name].id)) for name, roles in ROLES.items()
+                name: Known(name=name, roles=roles, accounts={"discord": str(self.people[name].id)})
+                for name, roles in ROLES.items()
             },
         )
         self._asked = 0

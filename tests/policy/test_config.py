@@ -34,7 +34,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
     settings = load_settings(written(tmp_path, WHOLE))
     assert settings.model == "anthropic:claude-sonnet-5"
     assert settings.people["ana"] == Person(
-        name="ana", roles=frozenset({"ops", "dev"}), discord="102938475610293847", slack="U04", email="ana@example.com"
+        name="ana",
+        roles=frozenset({"ops", "dev"}),
+        accounts={"discord": "102938475610293847", "slack": "U04", "email": "ana@example.com"},
     )
     assert settings.people["bob"].roles == {"ops"}
     assert settings.people["eve"] == Person(name="eve")
@@ -73,7 +75,6 @@ def test_a_file_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.Mon
         ("policy: []\nstore: 'x://${NO_SUCH_NAME}'", ":2:8: store", "no NO_SUCH_NAME", "set it"),
         ("policy: []\nplugins: {}", ":2:10: plugins", "this allows nothing", "{allow: [mycompany.*]}"),
         ("policy: []\nlocked: maybe", ":2:9: locked", "true or false, not a text", ""),
-        ("policy: []\nchannels: {slack: {}}", ":2:12: channels.slack", "has no slack channel yet", "remove it"),
         ("policy: []\npeople: {ana: {discord: '10'}}", ":2:25: people.ana.discord", "15 to 20 digits", "Copy ID"),
         ("policy: []\nmodel: 3", ":2:8: model", "the name of a model, not a number", "quotes"),
         ("policy: []\npeople: [ana]", ":2:9: people", "a mapping of names", ""),

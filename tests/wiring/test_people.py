@@ -12,6 +12,7 @@ import pytest
 from tests.cli.desk import asks
 
 from signoff.broker import Broker
+from signoff.channel_kinds import built_in
 from signoff.config import load_settings
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor, Delegation
@@ -140,7 +141,7 @@ async def test_a_project_without_people_is_open_until_it_names_some(tmp_path: Pa
 
 
 def test_accounts_are_those_of_the_file_now(tmp_path: Path) -> None:
-    accounts = Accounts(OnFile(load_settings(write(tmp_path, BOTH))), "discord")
+    accounts = Accounts(OnFile(load_settings(write(tmp_path, BOTH))), built_in("discord"), "discord")
     assert dict(accounts) == {
         ANA: Actor(name="ana", roles=frozenset({"ops"}), via="discord"),
         BEN: Actor(name="ben", roles=frozenset({"ops"}), via="discord"),

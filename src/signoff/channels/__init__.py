@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # some live in layers above this package; they are exported h
     from signoff.channels.approvers import scripted_approver as scripted_approver
     from signoff.channels.approvers import terminal_approver as terminal_approver
     from signoff.channels.approvers import tui_approver as tui_approver
+    from signoff.channels.discord.own_bot import DiscordApprovals as DiscordApprovals
     from signoff.channels.outcome import outcome_text as outcome_text
     from signoff.channels.outcome import result_text as result_text
     from signoff.core.card import card_for as card_for
@@ -31,13 +32,12 @@ if TYPE_CHECKING:  # some live in layers above this package; they are exported h
     from signoff.gate.client_votes import take_interrupts as take_interrupts
     from signoff.ports import Channel as Channel
     from signoff.ports import Inbox as Inbox
-    from signoff.wiring.discord import DiscordApprovals as DiscordApprovals
     from signoff.wiring.program_inbox import open_inbox as open_inbox
 
 _HOMES = {
     "Asked": "core.notice",
     "Channel": "ports",
-    "DiscordApprovals": "wiring.discord",
+    "DiscordApprovals": "channels.discord.own_bot",
     "Inbox": "ports",
     "Notice": "core.notice",
     "Reconciler": "delivery",

@@ -12,6 +12,7 @@ from signoff.cli import id_completion, shared_options
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
+    from signoff.channel_kinds import ChannelKind
     from signoff.config import ChannelEntry, Settings
     from signoff.core.delivery import Delivery
     from signoff.core.lease import Lease
@@ -44,7 +45,7 @@ def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
         click.echo(json_line({"channels": [_data(one) for one in found]}))
         return
     if not found:
-        click.echo("No channels: people are asked at the terminal. To ask on Discord, see docs/guides/discord.md.")
+        click.echo("No channels: people are asked at the terminal. To ask elsewhere, see docs/guides/channels.md.")
     for at, one in enumerate(found):
         if at:
             click.echo()
@@ -64,8 +65,8 @@ def run_channels(names: tuple[str, ...], no_resume: bool, as_json: bool, store: 
 
     \b
     Examples:
-      signoff channels run discord
-      signoff channels run discord night
+      signoff channels run team
+      signoff channels run team night
     """
     from signoff.cli.channels_run import run_until_stopped
 
@@ -90,8 +91,8 @@ def test_channel(name: str, wait: str, no_answer: bool, as_json: bool, policy: s
 
     \b
     Examples:
-      signoff channels test discord
-      signoff channels test discord --no-answer
+      signoff channels test team
+      signoff channels test team --no-answer
 
     Exit codes: 0 it works, 1 a step failed, 2 usage error, 3 nobody answered in time.
     """
@@ -106,6 +107,8 @@ class ChannelStatus:
     """A channel and its current state."""
 
     entry: ChannelEntry
+    kind: ChannelKind | None
+    """None: it cannot be loaded."""
     settings: Settings
     lease: Lease | None
     """The lease of the process that runs it; None if none does."""
@@ -127,8 +130,19 @@ async def _looked_at(broker: Broker, settings: Settings) -> list[ChannelStatus]:
     for entry in settings.channels.values():
         lease = running.get(entry.name)
         process = await broker.store.read(lambda tx, lease=lease: tx.processes.get(lease.process)) if lease else None
-        seen.append(ChannelStatus(entry, settings, lease, process, failing.get(entry.name, ())))
+        kind = _kind(entry, settings)
+        seen.append(ChannelStatus(entry, kind, settings, lease, process, failing.get(entry.name, ())))
     return seen
+
+
+def _kind(entry: ChannelEntry, settings: Settings) -> ChannelKind | None:
+    from signoff.errors import SignoffError
+    from signoff.wiring.channel_wiring import kind_of
+
+    try:
+        return kind_of(entry, settings)
+    except SignoffError:  # `_wrong` says why
+        return None
 
 
 _MOST = 500
@@ -139,8 +153,9 @@ def _lines(seen: ChannelStatus) -> Iterator[str]:
     from signoff.cli.terminal_text import safe
 
     entry = seen.entry
-    where = f", in channel {safe(entry.channel)}" if entry.channel else ""
-    yield f"{click.style(safe(entry.name), fg='cyan', bold=True)}  {entry.use}{where}"
+    place = safe(entry.place(seen.kind)) if seen.kind is not None else ""
+    where = f", in {seen.kind.place[0]} {place}" if seen.kind is not None and place else ""
+    yield f"{click.style(safe(entry.name), fg='cyan', bold=True)}  {safe(entry.use)}{where}"
     for name, text, is_bad in _facts(seen):
         yield f"  {click.style(f'{name:8}', dim=True)}  {click.style(text, fg='yellow') if is_bad else text}"
 
@@ -150,19 +165,19 @@ def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
     from signoff.cli.terminal_text import count, safe
     from signoff.core.moment import span
 
-    entry = seen.entry
-    yield _who(seen)
-    if entry.use == "discord":
-        yield "starts", ", ".join(map(safe, entry.workers)) or "no workers", False
-        for number, line in enumerate(_wrong_workers(seen).splitlines()):
-            yield "" if number else "wrong", safe(line.strip()), True
-    timeout = (
-        "the rule's, or none" if entry.timeout is None else f"the rule's, or {span(entry.timeout.total_seconds())}"
-    )
-    yield "timeout", timeout, False
-    if entry.variable:
-        is_set = _has_secret(entry)
-        yield "secret", f"{entry.variable} is {'set' if is_set else 'not set'}", not is_set
+    entry, kind = seen.entry, seen.kind
+    if kind is not None:
+        yield _who(seen, kind)
+        if kind.starts:
+            yield "starts", ", ".join(map(safe, entry.workers)) or "no workers", False
+    for number, line in enumerate(_wrong(seen).splitlines()):
+        yield "" if number else "wrong", safe(line.strip()), True
+    if kind is not None:
+        limit = entry.timeout(kind)
+        yield "timeout", f"the rule's, or {span(limit.total_seconds()) if limit is not None else 'none'}", False
+        for variable in _secrets(entry, kind):
+            is_set = _is_set(variable)
+            yield "secret", f"{variable} is {'set' if is_set else 'not set'}", not is_set
     if seen.process is not None:
         yield "runs", f"in process {seen.process.pid} on {safe(seen.process.host.partition('/')[0])}", False
     else:
@@ -174,28 +189,32 @@ def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
         yield "failing", f"{count(len(seen.failing), 'request')} could not be shown: {safe(worst.problem)}", True
 
 
-def _wrong_workers(seen: ChannelStatus) -> str:
-    """Why the channel cannot run: one of its workers is missing or has an error. Empty if it can."""
+def _wrong(seen: ChannelStatus) -> str:
+    """Why the channel cannot run: its kind, its keys, or one of its workers. Empty if it can."""
     from signoff.errors import SignoffError
-    from signoff.wiring.channel_wiring import check_workers
+    from signoff.wiring.channel_wiring import check_entry
 
     try:
-        check_workers(seen.entry, seen.settings)
+        check_entry(seen.entry, seen.settings)
     except SignoffError as error:
         return str(error)
     return ""
 
 
-def _who(seen: ChannelStatus) -> tuple[str, str, bool]:
+def _who(seen: ChannelStatus, kind: ChannelKind) -> tuple[str, str, bool]:
     from signoff.cli.terminal_text import safe
     from signoff.wiring.channel_wiring import actors
 
     names = [safe(one.name) for one in actors(seen.entry, seen.settings).values()]
+    if not kind.answers:
+        return "tells", f"{', '.join(names) or 'whoever reads it'}, with a link", False
     if names:
         return "asks", ", ".join(names), False
-    if seen.entry.use == "discord":
-        return "asks", 'nobody: add `discord: "ID"` under `people`', True
-    return "asks", "the user at this terminal", False
+    if kind.account is not None:
+        return "asks", f'nobody: add `{kind.account.key}: "ID"` under `people`', True
+    if kind.at_terminal:
+        return "asks", "the user at this terminal", False
+    return "asks", "nobody: add names under `people`", True
 
 
 def _down(lease: Lease) -> str:
@@ -207,26 +226,34 @@ def _down(lease: Lease) -> str:
     return f"since {clock(lease.down.since, now())}: {safe(lease.down.problem)}{soon}"
 
 
-def _has_secret(entry: ChannelEntry) -> bool:
+def _secrets(entry: ChannelEntry, kind: ChannelKind) -> Sequence[str]:
+    """The environment variables of its secrets."""
+    return [variable for key in kind.secrets if (variable := entry.variable(kind, key))]
+
+
+def _is_set(variable: str) -> bool:
     import os
 
-    return bool(os.environ.get(entry.variable, "").strip())
+    return bool(os.environ.get(variable, "").strip())
 
 
 def _data(seen: ChannelStatus) -> Mapping[str, Any]:
     from signoff.cli.terminal_text import iso, safe
     from signoff.wiring.channel_wiring import actors
 
-    entry, down = seen.entry, seen.lease.down if seen.lease is not None else None
+    entry, kind, down = seen.entry, seen.kind, seen.lease.down if seen.lease is not None else None
+    secrets = _secrets(entry, kind) if kind is not None else ()
+    limit = entry.timeout(kind) if kind is not None else None
     return {
         "name": entry.name,
         "kind": entry.use,
-        "channel": entry.channel or None,
-        "people": [one.name for one in actors(entry, seen.settings).values()],
+        "place": (entry.place(kind) or None) if kind is not None else None,
+        "people": [one.name for one in actors(entry, seen.settings).values()] if kind is not None else [],
+        "answers": kind.answers if kind is not None else None,
         "workers": list(entry.workers),
-        "wrong": _wrong_workers(seen) or None,
-        "timeout": entry.timeout.total_seconds() if entry.timeout is not None else None,
-        "secret": {"variable": entry.variable, "set": _has_secret(entry)} if entry.variable else None,
+        "wrong": _wrong(seen) or None,
+        "timeout": limit.total_seconds() if limit is not None else None,
+        "secrets": [{"variable": one, "set": _is_set(one)} for one in secrets],
         "process": {"pid": seen.process.pid, "host": seen.process.host.partition("/")[0]} if seen.process else None,
         "down": {"problem": safe(down.problem), "since": iso(down.since), "next_at": iso(down.due)}
         if down is not None

@@ -36,6 +36,7 @@ _OF_TOOLS = "AnyIO worker thread"
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
+    from signoff.channel_kinds import ChannelKind
     from signoff.config import Settings
     from signoff.ports import Channel, Heard, Inbox
     from signoff.wiring import RunOptions
@@ -46,19 +47,19 @@ def run_until_stopped(
 ) -> None:
     """Open the channels and run until stopped."""
     from signoff.wiring import open_broker
-    from signoff.wiring.channel_wiring import channel_named, check_workers, discord_people
+    from signoff.wiring.channel_wiring import channel_named, check_ready, check_workers
     from signoff.wiring.project import settings_for
 
     settings = settings_for(policy)
+    kinds: dict[str, ChannelKind] = {}
     for name in names:  # before a store is made, so that a wrong call leaves nothing behind
         entry = channel_named(name, settings)
         check_workers(entry, settings)
-        if entry.use == "discord":
-            discord_people(entry, settings)
-            entry.secret()
+        kinds[name], _ = check_ready(entry, settings)
     broker, settings = open_broker(store, policy)
-    here = frozenset(name for name in names if settings.channels[name].use == "terminal")
-    report = ChannelReport(as_json=as_json, here=here)
+    here = frozenset(name for name, kind in kinds.items() if kind.at_terminal)
+    silenced = tuple(logger for kind in kinds.values() for logger in kind.loggers)
+    report = ChannelReport(as_json=as_json, here=here, silenced=silenced)
     run_options = _run_options(store, policy) if resume else None
     run_and_close(_stay(list(dict.fromkeys(names)), broker, settings, run_options, report), broker)
 
@@ -176,19 +177,22 @@ async def _stay(
 
 @contextmanager
 def _warnings_told(report: ChannelReport) -> Generator[None]:
-    """Print Python warnings as ordinary lines, and silence the log of discord.py."""
-    library = logging.getLogger("discord")
-    propagated, library.propagate = library.propagate, False
+    """Print Python warnings as ordinary lines, and silence the logs of channels' libraries."""
+    libraries = [logging.getLogger(name) for name in report.silenced]
+    propagated = [library.propagate for library in libraries]
     quiet = logging.NullHandler()
-    library.addHandler(quiet)
+    for library in libraries:
+        library.propagate = False
+        library.addHandler(quiet)
     with warnings.catch_warnings():
         warnings.simplefilter("always", RuntimeWarning)
         warnings.showwarning = lambda message, *_: report.warn(str(message))  # pyright: ignore[reportUnknownLambdaType]
         try:
             yield
         finally:
-            library.propagate = propagated
-            library.removeHandler(quiet)
+            for library, before in zip(libraries, propagated, strict=True):
+                library.propagate = before
+                library.removeHandler(quiet)
 
 
 @contextmanager
@@ -238,6 +242,8 @@ class ChannelReport:
     as_json: bool = False
     here: frozenset[str] = frozenset()
     """Channels that ask on this terminal. They print their questions and answers themselves."""
+    silenced: tuple[str, ...] = ()
+    """Loggers whose lines are not printed: what matters of them is an event."""
     tell: Callable[[str, str, str, dict[str, object]], None] | None = None
     """Called instead of printing: with the channel, the event, a line, and the data."""
     left: Callable[[], None] | None = None

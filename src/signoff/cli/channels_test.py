@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,15 +20,15 @@ from signoff.core.exit_codes import FAILED, WAITING
 from signoff.core.moment import span
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text
-from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import SignoffError, WrongFile, WrongUse
 from signoff.store_changes import changes
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
+    from signoff.channel_kinds import ChannelKind
     from signoff.config import ChannelEntry, Settings
+    from signoff.ports import Channel
 
-TOOL = "signoff_test"
 SHOWING = 60.0
 """Timeout in seconds for a channel to show something."""
 LEAVING = 5.0
@@ -91,14 +92,19 @@ async def _until_stopped(
 
 
 async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps: TestSteps, *, answer: bool) -> int:
-    if answer:
+    from signoff.wiring.channel_wiring import kind_of
+
+    kind = kind_of(entry, settings)
+    if answer and kind.answers:
         await _refuse_two(entry, settings)
-    await _reached(entry, settings, steps)
-    async with _trial(entry, settings, listens=answer) as trial:
+    await _reached(entry, settings, kind, steps)
+    opened = _trial(entry, settings, listens=answer) if kind.answers else _trial_by_link(entry, settings, steps)
+    who = "the user at this terminal" if kind.at_terminal else "anyone in `people`" if kind.answers else "anyone"
+    async with opened as trial:
         asked = await trial.asked(wait if answer else None)
         try:
             await trial.stands(asked, steps, "a harmless request is shown")
-            settled = await _answered(trial, asked, wait, steps) if answer else asked
+            settled = await _answered(trial, asked, who, wait, steps) if answer else asked
         finally:  # stopping the test must not leave a question that accepts no answer
             if asked.id in {one.id for one in await trial.broker.pending()}:
                 settled = await trial.broker.cancel(asked.id, "the test is over")
@@ -110,8 +116,9 @@ async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps
     return steps.result(0, f"{entry.name} works. Nothing ran.", by=by.name if by is not None else None)
 
 
-async def _answered(trial: Trial, asked: ApprovalRequest, wait: timedelta, steps: TestSteps) -> ApprovalRequest:
-    who = "the user at this terminal" if trial.entry.use == "terminal" else "anyone in `people`"
+async def _answered(
+    trial: Trial, asked: ApprovalRequest, who: str, wait: timedelta, steps: TestSteps
+) -> ApprovalRequest:
     if not steps.as_json:
         click.echo(f"        waiting {span(wait.total_seconds())} for {who} to approve or deny it …")
     settled = await trial.settled(asked, steps)
@@ -143,29 +150,33 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
         )
 
 
-async def _reached(entry: ChannelEntry, settings: Settings, steps: TestSteps) -> None:
-    """Check that the secret is set, somebody could answer, and the service gives us the permissions we need."""
-    from signoff.wiring.channel_wiring import discord_people, need_discord
+async def _reached(entry: ChannelEntry, settings: Settings, kind: ChannelKind, steps: TestSteps) -> None:
+    """Check that the secrets are set, somebody could answer, and whatever else the kind checks."""
+    from signoff.channel_kinds import check_modules
+    from signoff.config.config_check import made_by
+    from signoff.wiring.channel_wiring import check_people, context_for, given_config, shape_of_kind
 
-    if entry.use != "discord":
-        return
-    step = "the secret is set"
+    secrets = ", ".join(filter(None, (entry.variable(kind, key) for key in kind.secrets)))
+    step = f"the secret is set: {secrets}" if secrets else "its keys are right"
     try:
-        token = entry.secret()
-        steps.done(f"{step}: {entry.variable}")
+        given = given_config(entry, settings)
+        if given.values:
+            steps.done(step)
         step = "somebody could answer"
-        people = discord_people(entry, settings)
-        steps.done(f"{step}: {', '.join(safe(one.name) for one in people.values())}")
+        people = check_people(entry, settings)
+        if people and kind.account is not None and kind.answers:
+            steps.done(f"{step}: {', '.join(safe(one.name) for one in people.values())}")
     except (WrongFile, WrongUse) as error:
-        steps.failed(step, str(error))
+        steps.failed(step.partition(":")[0], str(error))
         raise _Failed from error
-    need_discord()
-    from signoff.channels.discord.bot import COMMANDS, check
-
+    check_modules(entry.use, kind)
+    if kind.check is None:
+        return
     bad = False
-    async for step, problem in check(token, channel=entry.channel, secret=entry.variable):
+    context = context_for(entry, settings)
+    async for step, problem, is_needed in made_by(kind.check, given, context, shape=shape_of_kind(kind.check, kind)):
         if problem:
-            bad = bad or step != COMMANDS  # everything else works without the commands
+            bad = bad or is_needed
             steps.failed(step, problem)
         else:
             steps.done(step)
@@ -173,49 +184,85 @@ async def _reached(entry: ChannelEntry, settings: Settings, steps: TestSteps) ->
         raise _Failed
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """An open channel over a store that lasts as long as this program."""
+class Trial(ABC):
+    """An open channel, and a harmless request that is asked about there."""
 
-    entry: ChannelEntry
-    broker: Broker
-    posting: asyncio.Task[None]
+    def __init__(self, entry: ChannelEntry, broker: Broker) -> None:
+        self.entry = entry
+        self.broker = broker
 
     async def asked(self, wait: timedelta | None) -> ApprovalRequest:
         """Open a request that no run waits for."""
-        request = ApprovalRequest(
-            tool_call_id=TOOL,
-            tool_name=TOOL,
-            args={},
-            summary="this is a test: nothing runs, whatever you answer",
-            verdict=Verdict(
-                effect=Effect.ASK,
-                rules=(),
-                reason="signoff channels test tests this channel",
-                requirement=Requirement(timeout=wait, message="Please approve or deny this test request."),
-            ),
-        )
-        [opened] = await self.broker.open([request])
+        from signoff.delivery.channel_inbox import harmless_request
+
+        [opened] = await self.broker.open([harmless_request("signoff channels test tests this channel", wait=wait)])
         return opened
 
     async def stands(
         self, request: ApprovalRequest, steps: TestSteps | None = None, step: str = "", *, within: float = SHOWING
     ) -> None:
         """Wait until the channel shows the request's current state. Without `steps`, do not fail if it does not."""
+        problem = await self.problem(request, within)
+        if steps is None:
+            return
+        if problem:
+            steps.failed(step, safe(problem))
+            raise _Failed
+        steps.done(step)
+
+    @abstractmethod
+    async def problem(self, request: ApprovalRequest, within: float) -> str:
+        """Wait until the channel shows the request's current state; return why it does not, or an empty text."""
+
+    @abstractmethod
+    async def settled(self, request: ApprovalRequest, steps: TestSteps) -> ApprovalRequest:
+        """Wait until somebody answers, time is up, or the request can no longer be answered."""
+
+
+class TrialByLink(Trial):
+    """A channel that only links, over the project's store: its link has to lead to a request that is there.
+
+    Only this request is shown. Whatever else waits is left to the process that runs the channel.
+    """
+
+    def __init__(self, entry: ChannelEntry, broker: Broker, channel: Channel) -> None:
+        super().__init__(entry, broker)
+        self._channel = channel
+        self._at = ""
+
+    async def problem(self, request: ApprovalRequest, within: float) -> str:
+        from signoff.core.notice import Asked
+        from signoff.delivery.attempt import failure_of
+
+        try:
+            async with asyncio.timeout(within):
+                self._at = await self._channel.show(Asked(request=request), self._at)
+        except TimeoutError:
+            return f"not within {within:.0f} seconds"
+        except Exception as error:
+            return str(failure_of(error))
+        return ""
+
+    async def settled(self, request: ApprovalRequest, steps: TestSteps) -> ApprovalRequest:
+        return await self.broker.wait(request.id)
+
+
+class TrialByAnswer(Trial):
+    """A channel where people answer, over a store that lasts as long as this program."""
+
+    def __init__(self, entry: ChannelEntry, broker: Broker, posting: asyncio.Task[None]) -> None:
+        super().__init__(entry, broker)
+        self.posting = posting
+
+    async def problem(self, request: ApprovalRequest, within: float) -> str:
         try:
             async with asyncio.timeout(within):
                 found = await self._until(request, lambda found: found.is_shown or found.is_hopeless)
         except TimeoutError:
             found = await self._found(request)
-        if steps is None:
-            return
-        if not found.is_shown:
-            steps.failed(step, safe(found.problem) or f"not within {within:.0f} seconds")
-            raise _Failed
-        steps.done(step)
+        return "" if found.is_shown else found.problem or f"not within {within:.0f} seconds"
 
     async def settled(self, request: ApprovalRequest, steps: TestSteps) -> ApprovalRequest:
-        """Wait until somebody answers, time is up, or the request can no longer be answered in the channel."""
         answer = asyncio.create_task(self.broker.wait(request.id))
         gone = asyncio.create_task(self._until(request, lambda found: not found.is_shown and bool(found.problem)))
         try:
@@ -280,9 +327,36 @@ async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> A
     reconciler = Reconciler(broker, [Route(channel)], inbox=lambda name: project_inbox(broker, settings, name))
     posting = asyncio.create_task(reconciler.run())
     try:
-        yield Trial(entry, broker, posting)
+        yield TrialByAnswer(entry, broker, posting)
     finally:
         posting.cancel()
         await asyncio.gather(posting, return_exceptions=True)
+        broker.watch.close()
+        broker.store.close()
+
+
+@asynccontextmanager
+async def _trial_by_link(entry: ChannelEntry, settings: Settings, steps: TestSteps) -> AsyncGenerator[Trial]:
+    """Open the channel over the project's store, which the web inbox shows too."""
+    from signoff.delivery.attempt import failure_of
+    from signoff.wiring import open_broker
+    from signoff.wiring.channel_wiring import channel_for
+    from signoff.wiring.program_inbox import project_inbox
+
+    if not settings.server.url:
+        steps.failed("its links lead to the web inbox", "the file does not say where: add `server: {url: https://…}`")
+        raise _Failed
+    channel = channel_for(entry, settings)
+    broker, _ = open_broker(None, settings.file or None)
+    try:
+        try:
+            async with asyncio.timeout(SHOWING):
+                await channel.start(project_inbox(broker, settings, entry.name))
+        except Exception as error:
+            steps.failed("the channel is open", safe(str(failure_of(error)) or "no answer"))
+            raise _Failed from error
+        yield TrialByLink(entry, broker, channel)
+    finally:
+        await channel.stop()
         broker.watch.close()
         broker.store.close()

@@ -163,18 +163,7 @@ def people_findings(files: Files) -> Iterator[Finding]:
     """People who cannot be reached, roles nobody holds, and rules that nobody can satisfy."""
     settings = files.settings
     held = {role for person in settings.people.values() for role in person.roles}
-    alone = [person.name for person in settings.people.values() if not person.discord]
-    if alone:
-        what = (
-            f"{listed(alone)} must look for themselves, at a terminal or in the web inbox: no Discord account is known"
-        )
-        yield Finding(
-            severity=NOTE,
-            check="no-channel",
-            what=what,
-            place=_spot(settings, "people"),
-            fix="add `discord: ID` under `people`",
-        )
+    yield from _unreached(settings)
     for rule in files.rules:
         if rule.effect is Effect.ASK:
             yield from _unanswerable(rule, settings, held)
@@ -185,6 +174,50 @@ def people_findings(files: Files) -> Iterator[Finding]:
                 what = f"every request of {worker.name} needs the role {shown(role)}, which nobody has"
                 yield Finding(
                     severity=ERROR, check="role-nobody-holds", what=what, place=str(spot.place), fix=_give(role, held)
+                )
+
+
+def _unreached(settings: Settings) -> Iterator[Finding]:
+    """People whom no channel reaches, and accounts that no kind of channel has."""
+    from signoff.config.settings import accounts, person_format
+    from signoff.errors import SignoffError
+    from signoff.wiring.channel_wiring import actors, kind_of
+
+    reached: set[str] = set()
+    keys: set[str] = set()
+    has_channels = False
+    for entry in settings.channels.values():
+        try:
+            kind = kind_of(entry, settings)
+        except SignoffError:  # reported elsewhere; what accounts it has is not known
+            return
+        if not kind.at_terminal:
+            has_channels = True
+            reached |= {one.name for one in actors(entry, settings).values()}
+        if kind.account is not None:
+            keys.add(kind.account.key)
+    if not has_channels:  # a program's own may be anywhere
+        keys = accounts().keys() - {"slack", "email"}
+        reached = {one.name for one in settings.people.values() if keys & one.accounts.keys()}
+    if alone := [person.name for person in settings.people.values() if person.name not in reached]:
+        who = f"{listed(alone)} must look for themselves, at a terminal or in the web inbox"
+        yield Finding(
+            severity=NOTE,
+            check="no-channel",
+            what=f"{who}: no channel reaches them",
+            place=_spot(settings, "people"),
+            fix=f"add {' or '.join(f'`{key}: ID`' for key in sorted(keys))} under `people`",
+        )
+    known = {*keys, *person_format().keys}
+    for name, person in settings.people.items():
+        for key in person.accounts:
+            if key not in known:
+                yield Finding(
+                    severity=WARNING,
+                    check="unknown-account",
+                    what=f"no channel of the project has accounts called {shown(key)}",
+                    place=str(settings.spots["people"].child(name).child(key).key_place),
+                    fix=did_you_mean(key, known),
                 )
 
 

@@ -74,12 +74,12 @@ def _broken_workers(broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
 
 
 def _broken_channels(files: Files) -> Iterator[Finding]:
-    """Channels that cannot run, because a worker they can start is missing or has an error."""
-    from signoff.wiring.channel_wiring import check_workers
+    """Channels that cannot run: their kind cannot be loaded, or a key or a worker of theirs has an error."""
+    from signoff.wiring.channel_wiring import check_entry
 
     for entry in files.settings.channels.values():
         try:
-            check_workers(entry, files.settings)
+            check_entry(entry, files.settings)
         except SignoffError as error:
             yield _told(ERROR, "broken-channel", f"{entry.name} cannot be run: ", error)
 

@@ -16,7 +16,7 @@ _UNIT = """\
 # Written by signoff serve --print-systemd.
 #   for yourself:    ~/.config/systemd/user/signoff.service, then: systemctl --user enable --now signoff
 #   for the machine: /etc/systemd/system/signoff.service with a User= of its own, then: systemctl enable --now signoff
-# Secrets belong into the EnvironmentFile, readable by nobody else: SIGNOFF_STORE, DISCORD_TOKEN, keys of models.
+# Secrets belong into the EnvironmentFile, readable by nobody else: SIGNOFF_STORE, tokens of channels, keys of models.
 [Unit]
 Description=signoff: human sign-off for the tool calls of AI agents
 After=network-online.target

@@ -1,199 +1,229 @@
-"""`channels:` in the project file: where people are asked, besides the terminal of a command."""
+"""`channels:` in the project file: where people are asked, besides the terminal of a command.
+
+An entry names a kind of channel by `use`. Its keys are those of every channel, and those of its kind: the keys of a
+kind of the registry are checked when the file is read; those of any other when the channel is opened, because that
+imports it.
+"""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
-from signoff.config.merge import NAME, check_name
-from signoff.config.variables import filled
-from signoff.policy.format import (
-    DURATION,
-    Format,
-    MappingFormat,
-    choice,
-    matching,
-    names,
-    read_duration,
-)
-from signoff.policy.phrases import did_you_mean, shown
+from signoff.channel_kinds import BUILT_IN, COMMON, ChannelKind, KindKeys, built_in
+from signoff.config.merge import NAME, USE_PATTERN, check_name, lineage, merged, read_use
+from signoff.policy.format import DURATION, DeferredFormat, Format, MappingFormat, names, read_duration, text
+from signoff.policy.phrases import shown
 from signoff.policy.placed_value import ConfigValue
 
-TIMEOUTS: Mapping[str, timedelta | None] = {"discord": timedelta(minutes=5), "terminal": None}
-"""Default timeout of each kind of channel, if neither the entry nor the rule sets one."""
-NOTIFIED = ("approvers", "nobody")
-"""Who may be notified of a call: the people who may answer it, or nobody."""
-DISCORD_TOKEN = "${DISCORD_TOKEN}"
 NO_TIMEOUT = "none"
-
-_DISCORD_ID = "[1-9][0-9]{14,19}"
-_PLANNED = ("slack", "web", "webhook", "notify")
-_VARIABLE = r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"
-_EXAMPLE = 'a mapping such as {channel: "112233445566778899"}'
+_EXAMPLE = "a mapping such as {use: KIND}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelEntry:
-    """One channel, as in the file. The environment is read only when the channel is opened."""
+    """One channel, as in the file, with `extends` and the project's defaults merged in."""
 
     name: str
     use: str
-    """The kind of channel: `discord` or `terminal`."""
-    token: str = ""
-    """The environment variable that holds the token, as written: `${NAME}`."""
-    channel: str = ""
-    """The id of the channel at the service in which people are asked."""
+    """The kind of channel: a name of the registry, an entry point, or `package.module:NAME`."""
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The keys of its kind, as written: variables are replaced when the channel is opened."""
     workers: tuple[str, ...] = ()
     """The workers that may be started from there."""
-    timeout: timedelta | None = None
-    """Timeout of a request after it was shown there, if its rule sets none; None: no timeout."""
-    notify: str = NOTIFIED[0]
-    """Who is notified of a request there: one of `NOTIFIED`."""
+    given_timeout: timedelta | None = None
+    """Its `timeout`. None: it has none, or it is `none`."""
     spot: ConfigValue
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """The position of each key."""
+    """The position of each key: with `extends`, in another entry."""
+    config_spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
+    """The position of each key of `config`, by its path."""
 
-    @property
-    def variable(self) -> str:
-        """The name of the environment variable that holds the token; empty if none is needed."""
-        return self.token[2:-1]
+    def timeout(self, kind: ChannelKind) -> timedelta | None:
+        """Timeout of a request after it was shown there, if its rule sets none; None: no timeout."""
+        return self.given_timeout if "timeout" in self.spots else kind.timeout
 
-    def secret(self) -> str:
-        """The token, from the environment. Raises `WrongFile` that names the variable if it is not set."""
-        spot = self.spots.get("token", self.spot)
-        if self.variable and self.variable not in os.environ:  # no hint at defaults: a secret would be in the file
-            raise spot.wrong(f"the environment has no {self.variable}", "set it to the bot's token")
-        value: str = filled(self.token, spot).value
-        if not value.strip():
-            raise spot.wrong(f"the environment has an empty {self.variable}", "set it to the bot's token")
-        return value.strip()
+    def value(self, kind: ChannelKind, key: str) -> Any:
+        """The value of a key of its kind, as written, or its default."""
+        if key in self.config:
+            return self.config[key]
+        return kind.config.defaults.get(key) if isinstance(kind.config, KindKeys) else None
+
+    def variable(self, kind: ChannelKind, key: str) -> str:
+        """The name of the environment variable that holds a secret; empty if there is none."""
+        written = self.value(kind, key)
+        return written[2:-1] if isinstance(written, str) else ""
+
+    def place(self, kind: ChannelKind) -> str:
+        """Where people are asked there, as far as one key of its kind says it."""
+        found = self.value(kind, kind.place[0]) if kind.place else None
+        return found if isinstance(found, str) else ""
 
 
-def read_channels(spot: ConfigValue) -> dict[str, ChannelEntry]:
-    """Read every channel, in the order of the file."""
+def read_channels(spot: ConfigValue, defaults: ConfigValue | None = None) -> dict[str, ChannelEntry]:
+    """Read every channel, in the order of the file, with `extends` and the defaults merged in."""
     found = spot.entries(what="a mapping of names to channels") if spot.value is not None else {}
-    entries = {name: _entry(name, one) for name, one in found.items()}
-    _check_places(entries)
+    written: dict[str, dict[str, ConfigValue]] = {}
+    for name, one in found.items():
+        check_name(one, name, "channel")
+        written[name] = one.entries(what=_EXAMPLE)
+    base = DEFAULTS.entries(defaults) if defaults is not None else {}
+    DEFAULTS.values(base)
+    entries = {name: _entry(name, found, written, base) for name in found}
+    check_places((entry, built_in(entry.use)) for entry in entries.values() if entry.use in BUILT_IN)
     return entries
 
 
-def discord_id(what: str) -> Format[str]:
-    """A Discord id. It must be in quotes: other programs would round a number."""
-    return matching(
-        _DISCORD_ID,
-        what,
-        "{} is not a Discord ID: an ID has 15 to 20 digits",
-        "turn on Developer Mode in Discord (Settings, Advanced), then right-click and Copy ID",
-        name="discordId",
+def check_places(channels: Iterable[tuple[ChannelEntry, ChannelKind]]) -> None:
+    """Refuse two channels in the same place: each would not recognise the messages of the other."""
+    taken: dict[tuple[object, ...], str] = {}
+    for entry, kind in channels:
+        if not kind.place:
+            continue
+        other = taken.setdefault((entry.use, *(str(entry.value(kind, key)) for key in kind.place)), entry.name)
+        if other != entry.name:
+            are = "is" if len(kind.place) == 1 else "are"
+            raise entry.spots.get(kind.place[0], entry.spot).wrong(
+                f"{shown(other)} already asks there: {' and '.join(map(shown, kind.place))} {are} the same",
+                f"two channels of a kind need different places: change {' or '.join(map(shown, kind.place))}",
+            )
+
+
+def has_foreign_kinds(channels: object) -> bool:
+    """Whether one of the `channels`, as written, is of a kind that is not in the registry."""
+    if not isinstance(channels, dict):
+        return False
+    entries = cast("dict[str, Any]", channels)
+
+    def use_of(name: str, seen: tuple[str, ...] = ()) -> object:
+        entry: Any = entries.get(name)
+        if not isinstance(entry, dict):
+            return name
+        if "use" in entry:
+            return cast("object", entry["use"])
+        parent: object = cast("dict[str, Any]", entry).get("extends")
+        return use_of(parent, (*seen, name)) if isinstance(parent, str) and parent not in seen else name
+
+    return any(use_of(name) not in [*BUILT_IN] for name in entries)
+
+
+def _entry(
+    name: str,
+    found: Mapping[str, ConfigValue],
+    written: Mapping[str, Mapping[str, ConfigValue]],
+    base: Mapping[str, ConfigValue],
+) -> ChannelEntry:
+    line = lineage(name, lambda one: written[one].get("extends"), written, "channel")
+    spot, layers = found[name], [base, *(written[one] for one in line)]
+    keys = {key: value for layer in layers for key, value in layer.items() if key != "extends"}  # the innermost wins
+    use = read_use(keys["use"], "a kind of channel, such as terminal") if "use" in keys else line[0]
+    values: dict[str, Any] = _KEYS.values(keys)
+    spots = dict(keys)
+    if use in BUILT_IN:
+        kind = built_in(use)
+        format_of(kind).check(keys, spot)
+        config, config_spots = kind.config.values(keys), {key: keys[key] for key in kind.config.keys if key in keys}
+    else:
+        own = merged(found[one] for one in line)
+        config = {key: value for key, value in own.value.items() if key not in COMMON}
+        config_spots = {path: one for path, one in own.spots.items() if path not in COMMON}
+    timeout = values.pop("timeout", None)
+    return ChannelEntry(
+        name=name,
+        use=use,
+        config=config,
+        workers=values.get("workers", ()),
+        given_timeout=timeout,
+        spot=spot,
+        spots=spots,
+        config_spots=config_spots,
     )
 
 
-def is_discord_id(text: str) -> bool:
-    """Whether a text can be a Discord id."""
-    return re.fullmatch(_DISCORD_ID, text) is not None
-
-
-def _entry(name: str, spot: ConfigValue) -> ChannelEntry:
-    check_name(spot, name, "channel")
-    keys = spot.entries(what=_EXAMPLE)
-    use = _kind(name, spot, keys)
-    KINDS[use].entries(spot)
-    if use == "discord" and "channel" not in keys:
-        raise spot.wrong("`channel` is missing", 'write the id of a text channel: channel: "112233445566778899"')
-    token = DISCORD_TOKEN if use == "discord" else ""
-    found: dict[str, Any] = {"token": token, "timeout": TIMEOUTS[use], **KINDS[use].values(keys), "use": use}
-    return ChannelEntry(name=name, spot=spot, spots=keys, **found)
-
-
-def _kind(name: str, spot: ConfigValue, keys: Mapping[str, ConfigValue]) -> str:
-    """The kind of channel: the value of `use`, or else its name."""
-    use = keys["use"].text("a kind of channel, such as discord") if "use" in keys else name
-    if use in KINDS:
-        return use
-    wrong = keys["use"].wrong if "use" in keys else spot.wrong_key
-    if use in _PLANNED:
-        raise wrong(f"this version has no {use} channel yet", f"remove it for now; there are: {', '.join(KINDS)}")
-    if "use" in keys:
-        raise wrong(f"there is no kind of channel called {shown(use)}", did_you_mean(use, KINDS))
-    raise wrong(f"nothing says what kind of channel {shown(use)} is", f"add `use:` and one of {', '.join(KINDS)}")
+def format_of(kind: ChannelKind) -> MappingFormat:
+    """The keys that an entry of a kind of the registry may have."""
+    keys: KindKeys = kind.config
+    common = {key: one for key, one in _KEYS.keys.items() if kind.starts or key != "workers"}
+    return MappingFormat({**common, **keys.keys}, what=_EXAMPLE, required=keys.required)
 
 
 def _read_timeout(spot: ConfigValue) -> timedelta | None:
     return None if spot.value == NO_TIMEOUT else read_duration(spot)
 
 
-def _read_notify(spot: ConfigValue) -> str:
-    found = spot.text(f"who is notified: {' or '.join(NOTIFIED)}")
-    if found not in NOTIFIED:
-        raise spot.wrong(f"notify cannot be {shown(found)}", did_you_mean(found, NOTIFIED))
-    return found
-
-
-def _check_places(entries: Mapping[str, ChannelEntry]) -> None:
-    """Refuse two entries with the same bot and Discord channel: each would not recognise the messages of the other."""
-    taken: dict[tuple[str, str], str] = {}
-    for name, entry in entries.items():
-        if entry.use != "discord":
-            continue
-        other = taken.setdefault((entry.channel, entry.token), name)
-        if other != name:
-            raise entry.spots["channel"].wrong(
-                f"{shown(other)} already uses this Discord channel with the same bot",
-                'name another channel of Discord\'s, or another bot: token: "${OTHER_TOKEN}"',
-            )
-
-
-_DISCORD = MappingFormat(
+_KEYS = MappingFormat(
     {
-        "use": choice(TIMEOUTS).about("The kind of channel. Default: the name of the entry."),
-        "token": matching(
-            _VARIABLE,
-            "a variable",
-            "this is not a variable",  # the value is never shown: it may be the token itself
-            f'secrets come from the environment: token: "{DISCORD_TOKEN}"',
-        ).about("The environment variable that holds the bot's token. Default: ${DISCORD_TOKEN}"),
-        "channel": discord_id("the id of a Discord channel").about(
-            "The id of the text channel in which threads are created, in quotes."
+        "use": Format(
+            lambda spot: read_use(spot, "a kind of channel"),
+            {"type": "string", "pattern": USE_PATTERN, "examples": [*BUILT_IN]},
+        ).about(
+            "The kind of channel: a built-in name, an entry point, or package.module:NAME. Default: the entry's name."
+        ),
+        "extends": text("the name of a channel").about("Another channel, whose keys apply unless this one sets them."),
+        "timeout": Format(_read_timeout, {"anyOf": [{"const": NO_TIMEOUT}, DURATION]}).about(
+            "How long to wait for an answer if the rule sets no timeout; none: without limit. Default: the kind's."
         ),
         "workers": names("workers")
         .into(lambda found: tuple(one.value for one in found))
-        .about("The workers that can be started by mentioning the bot. Default: none."),
-        "timeout": Format(_read_timeout, {"anyOf": [{"const": NO_TIMEOUT}, DURATION]}).about(
-            "How long to wait for an answer if the rule sets no timeout; none: without limit. Default on Discord: 5m."
-        ),
-        "notify": choice(NOTIFIED)
-        .by(_read_notify)
-        .about("Who is mentioned in a request. Default: approvers, the people who may answer it."),
+        .about("The workers that can be started from there. Default: none."),
     }
 )
-KINDS: Mapping[str, MappingFormat] = {
-    "discord": _DISCORD,
-    "terminal": MappingFormat({key: _DISCORD.keys[key] for key in ("use", "timeout")}),
-}
-"""The keys of each kind of channel."""
-_CHANNEL = Format(
-    _entry,
-    {
-        **_DISCORD.schema,
-        "if": {"properties": {"use": {"const": "discord"}}, "required": ["use"]},
-        "then": {"required": ["channel"]},
-    },
-    "channel",
-)
-CHANNELS = Format(
-    read_channels,
-    {
+"""The keys of every channel."""
+DEFAULTS = MappingFormat({"timeout": _KEYS.keys["timeout"]}, what="a mapping such as {timeout: 15m}")
+"""The keys of `defaults.channel`."""
+
+
+def _schemas() -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+    """Each kind of the registry: its name, the schema of its entries, and the keys that it requires."""
+    for name in BUILT_IN:
+        whole = format_of(built_in(name))
+        schema = {key: value for key, value in whole.schema.items() if key != "required"}
+        yield name, schema, list(whole.schema.get("required", ()))
+
+
+def _required(keys: list[str]) -> dict[str, Any]:
+    return {"anyOf": [{"required": keys}, {"required": ["extends"]}]} if keys else {}
+
+
+def _entry_schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": _KEYS.keys,
+        "additionalProperties": True,
+        "allOf": [
+            {
+                "if": {"properties": {"use": {"const": name}}, "required": ["use"]},
+                "then": {**schema, **_required(keys)},
+            }
+            for name, schema, keys in _schemas()
+        ],
+    }
+
+
+def _channels_schema() -> dict[str, Any]:
+    return {
         "description": "Channels besides the terminal: signoff channels run NAME.",
         "type": ["object", "null"],
         "propertyNames": {"pattern": f"^{NAME}$"},
         "properties": {
-            "discord": {"$ref": _CHANNEL, "anyOf": [{"required": ["channel"]}, {"required": ["use"]}]},
-            "terminal": _CHANNEL,
+            name: {
+                "if": {"anyOf": [{"required": ["use"]}, {"required": ["extends"]}]},
+                "then": {"$ref": _ENTRY},
+                "else": {**schema, **_required(keys)},
+            }
+            for name, schema, keys in _schemas()
         },
-        "additionalProperties": {"$ref": _CHANNEL, "required": ["use"]},
-    },
-)
+        "additionalProperties": {"$ref": _ENTRY},
+    }
+
+
+_ENTRY = DeferredFormat(lambda spot: spot, _entry_schema, "channel")
+CHANNELS = DeferredFormat(read_channels, _channels_schema)
+_BUILT_IN_USE = {"properties": {"use": {"enum": [*BUILT_IN]}}}
+ONLY_BUILT_IN = {
+    "properties": dict.fromkeys(BUILT_IN, _BUILT_IN_USE),
+    "additionalProperties": {"required": ["use"], **_BUILT_IN_USE},
+}
+"""The schema of channels that are all of kinds of the registry."""

@@ -344,6 +344,15 @@ def _value(kind: Any, key: str, value: Any, given: GivenConfig) -> Any:
         raise _told(error, given, (), (key,)) from None
 
 
+def keys_of(shape: Shape) -> list[str]:
+    """The keys that a plugin takes, as far as it declares them."""
+    if shape.model is not None:
+        return _fields(shape.model)
+    if shape.schema is not None:
+        return list(shape.schema.get("properties", ()))
+    return [] if shape.config is not None else list(shape.keywords)
+
+
 # --- creating it ---
 
 

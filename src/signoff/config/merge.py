@@ -68,3 +68,20 @@ def check_name(spot: ConfigValue, name: str, what: str) -> None:
     """Refuse an invalid name: the key of a value."""
     if not re.fullmatch(NAME, name):
         raise spot.wrong_key(f"bad name {shown(name)} for a {what}", "use letters, digits, `_` and `-`")
+
+
+def read_use(spot: ConfigValue, what: str) -> str:
+    """Read what an entry is made of: a plain name, or `package.module:Class`."""
+    use = spot.text(what)
+    module, colon, attribute = use.partition(":")
+    words = [*module.split("."), *(attribute.split(".") if colon else ())]
+    if colon or "." in module:
+        if not colon or not all(word.isidentifier() for word in words):
+            raise spot.wrong(f"{shown(use)} is not a class path", "write package.module:Class")
+    elif use != use.strip() or not use.isprintable() or " " in use:
+        raise spot.wrong(f"bad name {shown(use)}", "write a name without spaces")
+    return use
+
+
+USE_PATTERN = r"^([^\s.:]+|[^\s:]+:[^\s:]+)$"
+"""What `read_use` takes, as a regular expression."""

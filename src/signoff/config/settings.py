@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from signoff.config import toolset_entries, worker_keys
+from signoff.channel_kinds import BUILT_IN, ChannelAccount, built_in
+from signoff.config import channel_entries, toolset_entries, worker_keys
 from signoff.config.agent_entries import AGENTS, AgentEntry
-from signoff.config.channel_entries import CHANNELS, ChannelEntry, discord_id
+from signoff.config.channel_entries import CHANNELS, ONLY_BUILT_IN, ChannelEntry, has_foreign_kinds, read_channels
 from signoff.config.entries import ToolsetEntry
 from signoff.config.files import own_text, text_of, user_file
 from signoff.config.llm_do_words import foreign_hint
@@ -21,7 +23,7 @@ from signoff.config.variables import filled
 from signoff.core.people import account_key
 from signoff.policy.composer import read_document
 from signoff.policy.engine import Policy
-from signoff.policy.format import FLAG, Format, MappingFormat, each, matching, text, texts
+from signoff.policy.format import FLAG, DeferredFormat, Format, MappingFormat, each, matching, text, texts
 from signoff.policy.operators import kind_of
 from signoff.policy.parse import EXAMPLE, RULES, policy_in
 from signoff.policy.phrases import did_you_mean, shown
@@ -42,11 +44,14 @@ class Person:
 
     name: str
     roles: frozenset[str] = frozenset()
-    discord: str = ""
-    slack: str = ""
-    email: str = ""
+    accounts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Their accounts, by the key of each: those of channels, and `email`."""
     admin: bool = False
     """Whether they may halt execution and manage the keys of others on a server."""
+
+    @property
+    def email(self) -> str:
+        return self.accounts.get("email", "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +70,7 @@ class Settings:
     toolsets: Mapping[str, ToolsetEntry] = field(default_factory=dict[str, ToolsetEntry])
     """The toolsets that the file adds to the catalog."""
     plugins: tuple[str, ...] = ()
-    """Patterns of the modules that toolsets may be imported from."""
+    """Patterns of the modules that toolsets and channels may be imported from."""
     channels: Mapping[str, ChannelEntry] = field(default_factory=dict[str, ChannelEntry])
     """Where people are asked, besides the terminal of a command."""
     agents: Mapping[str, AgentEntry] = field(default_factory=dict[str, AgentEntry])
@@ -81,7 +86,7 @@ class Settings:
     directory: str = field(default_factory=lambda: Path(os.path.realpath(".")).as_posix())
     """The real path of the project directory, or of the working directory if there is no file."""
     defaults: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
-    """`defaults` for a `worker` and a `toolset`, as written; already merged into `toolsets`."""
+    """`defaults` for a `worker`, a `toolset` and a `channel`, as written; already merged into the entries."""
     spots: Mapping[str, ConfigValue] = field(default_factory=dict[str, ConfigValue])
     """The position of each key of the file; under `user`, the user's own rules."""
 
@@ -168,7 +173,7 @@ def load_people(path: str | os.PathLike[str]) -> dict[str, Person] | None:
     if top.value is None:
         return None
     entries = top.entries()
-    return _read_people(entries["people"]) if "people" in entries else {}
+    return _read_people(entries["people"], entries.get("channels")) if "people" in entries else {}
 
 
 def no_settings(directory: str | os.PathLike[str] = ".") -> Settings:
@@ -211,6 +216,10 @@ def _load(path: str | os.PathLike[str], root: str | os.PathLike[str] | None) -> 
     for key, spot in entries.items():
         if key == "toolsets":
             found[key] = read_toolsets(spot, defaults.get("toolset"), directory)
+        elif key == "channels":
+            found[key] = read_channels(spot, defaults.get("channel"))
+        elif key == "people":
+            found[key] = _read_people(spot, entries.get("channels"))
         elif key not in ("policy", "defaults"):
             found[key] = PROJECT.keys[key].read(spot)
     return Settings(policy=policy, file=file, directory=directory, spots=entries, **found)
@@ -232,39 +241,84 @@ def _read_defaults(spot: ConfigValue) -> dict[str, ConfigValue]:
     return entries
 
 
-def _read_people(spot: ConfigValue) -> dict[str, Person]:
+def _read_people(spot: ConfigValue, channels: ConfigValue | None = None) -> dict[str, Person]:
+    """Read who may answer. Channels of kinds that are not in the registry have accounts with keys of their own."""
+    foreign = channels is not None and has_foreign_kinds(channels.value)
+    person, known = person_format(), accounts()
     found: dict[str, Person] = {}
-    accounts: dict[tuple[str, str], str] = {}
+    taken: dict[tuple[str, str], str] = {}
     for name, entry in spot.entries(what="a mapping of names to what is known about them").items():
         if not name.strip():
             raise entry.wrong_key("a person needs a name")
-        person = found[name] = Person(name=name, **PERSON.read(entry))
+        keys = entry.entries(what=PERSON_EXAMPLE)
+        odd = {key: one for key, one in keys.items() if key not in person.keys}
+        own = {key: one for key, one in odd.items() if foreign and isinstance(one.value, str)}
+        person.check({key: one for key, one in keys.items() if key not in own}, entry)
+        values = person.values(keys)
+        theirs: dict[str, str] = {key: values.pop(key) for key in known if key in values}
+        theirs |= {key: one.text("an account") for key, one in own.items()}
+        found[name] = Person(name=name, accounts=theirs, **values)
         # Otherwise one account could count as two people, or be either of them.
-        for key, account, what in (
-            ("discord", person.discord, "Discord account"),
-            ("email", account_key(person.email.strip()), "address"),
-        ):
-            if not account:
-                continue
-            if (key, account) in accounts:
-                other = shown(accounts[key, account])
-                raise entry.child(key).wrong(f"{other} has the same {what}", "every person has one of their own")
-            accounts[key, account] = name
+        for key, account in theirs.items():
+            same = account_key(account.strip()) if key == "email" else account
+            other = taken.setdefault((key, same), name)
+            if other != name:
+                what = known.get(key, ChannelAccount(key=key)).what
+                raise entry.child(key).wrong(f"{shown(other)} has the same {what}", "every person has one of their own")
     return found
 
 
-PERSON = MappingFormat(
-    {
-        "roles": texts(text("a role"), "a list of roles").into(frozenset).about("Their roles."),
-        "discord": discord_id("a discord id").about("Their Discord id, in quotes."),
-        "slack": text("a slack id").about("Their Slack id."),
-        "email": text("an address").about(
-            "Their email address. At sign-in, the OpenID account with this verified address is this person."
-        ),
-        "admin": FLAG.about("Whether they may halt execution and manage the keys of others on a server."),
-    },
-    what="a mapping such as {roles: [ops]}",
-)
+@cache
+def accounts() -> Mapping[str, ChannelAccount]:
+    """The accounts that a person of any project may have, by key."""
+    kinds = (built_in(name).account for name in BUILT_IN)
+    return {
+        **{one.key: one for one in kinds if one is not None},
+        "slack": ChannelAccount(key="slack", what="Slack account"),
+        "email": ChannelAccount(key="email", what="address"),
+    }
+
+
+PERSON_EXAMPLE = "a mapping such as {roles: [ops]}"
+
+
+@cache
+def person_format() -> MappingFormat:
+    """What is written about a person, in any project."""
+    own = {key: one for key, one in accounts().items() if key not in ("slack", "email")}
+    return MappingFormat(
+        {
+            "roles": texts(text("a role"), "a list of roles").into(frozenset).about("Their roles."),
+            **{key: one.format.about(f"Their {one.what}, in quotes.") for key, one in own.items()},
+            "slack": text("a slack id").about("Their Slack id."),
+            "email": text("an address").about(
+                "Their email address. At sign-in, the OpenID account with this verified address is this person."
+            ),
+            "admin": FLAG.about("Whether they may halt execution and manage the keys of others on a server."),
+        },
+        what=PERSON_EXAMPLE,
+    )
+
+
+def _people_schema() -> dict[str, Any]:
+    account = "Their account in a channel of another kind, under the key of that kind."
+    person = {
+        **person_format().schema,
+        "additionalProperties": {"description": account, "type": "string", "pattern": r"\S"},
+    }
+    return {
+        "description": "The people who may answer, by name.",
+        "type": "object",
+        "propertyNames": {"pattern": r"\S"},
+        "additionalProperties": person,
+    }
+
+
+def _usual_people() -> dict[str, Any]:
+    """The schema of people of a project without accounts of another kind."""
+    return {"additionalProperties": {"propertyNames": {"enum": [*person_format().keys]}}}
+
+
 _NO_PLUGINS = ("this allows nothing", "write the modules that may be imported: {allow: [mycompany.*]}")
 _MODULES = matching(
     r"[\w*]+(\.[\w*]+)*(:[\w*]+(\.[\w*]+)*)?",
@@ -281,28 +335,21 @@ PLUGINS = MappingFormat(
         ).about("Modules, as in mycompany.*")
     },
     required={"allow": _NO_PLUGINS},
-    description="The modules that toolsets may be imported from. Built-in toolsets are always available.",
+    description="The modules that toolsets and channels may be imported from. Built-in ones are always available.",
 )
 DEFAULTS = MappingFormat(
     {
         "toolset": toolset_entries.DEFAULTS.by(toolset_entries.default_entries),
         "worker": worker_keys.DEFAULTS.by(worker_keys.check_defaults),
+        "channel": channel_entries.DEFAULTS,
     },
-    what="a mapping with `worker` and `toolset`",
-    description="Defaults for every worker and toolset.",
+    what="a mapping with `worker`, `toolset` and `channel`",
+    description="Defaults for every worker, toolset and channel.",
 )
 PROJECT = MappingFormat(
     {
         "policy": RULES,
-        "people": Format(
-            _read_people,
-            {
-                "description": "The people who may answer, by name.",
-                "type": "object",
-                "propertyNames": {"pattern": r"\S"},
-                "additionalProperties": PERSON,
-            },
-        ),
+        "people": DeferredFormat(_read_people, _people_schema),
         "model": text("the name of a model").about("The default model for workers, as in anthropic:claude-sonnet-5."),
         "store": text()
         .by(_read_store)
@@ -320,5 +367,10 @@ PROJECT = MappingFormat(
     },
     advice=lambda key, known: foreign_hint(key) or did_you_mean(key, known),
     description="What the agents of a project may do, with which toolsets, and who answers.",
-    schema={"anyOf": [{"required": ["policy"]}, {"required": ["toolsets"]}]},
+    schema={
+        "anyOf": [{"required": ["policy"]}, {"required": ["toolsets"]}],
+        # Only kinds of channels that are not in the registry have accounts with keys of their own.
+        "if": {"properties": {"channels": ONLY_BUILT_IN}},
+        "then": {"properties": {"people": DeferredFormat(_read_people, _usual_people)}},
+    },
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from signoff.config.entries import ToolsetEntry
 from signoff.config.llm_do_words import foreign_hint
-from signoff.config.merge import NAME, check_name, lineage, merged
+from signoff.config.merge import NAME, USE_PATTERN, check_name, lineage, merged, read_use
 from signoff.config.variables import has_variables
 from signoff.policy.format import Format, MappingFormat, matching, read_elsewhere, text
 from signoff.policy.glob import BadGlob, Glob
@@ -102,18 +102,6 @@ def _entry(
     )
 
 
-def _use(spot: ConfigValue) -> str:
-    use = spot.text("what the toolset is made of")
-    module, colon, attribute = use.partition(":")
-    words = [*module.split("."), *(attribute.split(".") if colon else ())]
-    if colon or "." in module:
-        if not colon or not all(word.isidentifier() for word in words):
-            raise spot.wrong(f"{shown(use)} is not a class path", "write package.module:Class")
-    elif use != use.strip() or not use.isprintable() or " " in use:
-        raise spot.wrong(f"bad name {shown(use)}", "write a name without spaces")
-    return use
-
-
 def _root(root: object, directory: str) -> str:
     """The start directory of relative paths in the entry's rules: that of its tools, as far as it is known here."""
     if isinstance(root, str) and root and not has_variables(root):
@@ -161,10 +149,10 @@ DEFAULTS = MappingFormat(
 TOOLSET = MappingFormat(
     {
         "use": Format(
-            _use,
+            lambda spot: read_use(spot, "what the toolset is made of"),
             {
                 "type": "string",
-                "pattern": r"^([^\s.:]+|[^\s:]+:[^\s:]+)$",
+                "pattern": USE_PATTERN,
                 "examples": [
                     "filesystem_rw",
                     "filesystem_ro",

@@ -6,15 +6,25 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-from signoff.config.entries import ToolsetEntry
 from signoff.policy.document import KeyStep, key_text
 from signoff.policy.phrases import shown
 from signoff.policy.placed_value import ConfigValue
 
 _DOLLAR = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<inside>[^{}]*)(?P<end>\}?))")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL)
+
+
+class HasConfig(Protocol):
+    """An entry with a configuration as written: a toolset, a channel."""
+
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+    @property
+    def spot(self) -> ConfigValue: ...
+    @property
+    def config_spots(self) -> Mapping[str, ConfigValue]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,7 @@ def filled(value: object, spot: ConfigValue) -> Filled:
     return Filled(_value(value, spot, secrets), tuple(secrets))
 
 
-def filled_config(entry: ToolsetEntry) -> Filled:
+def filled_config(entry: HasConfig) -> Filled:
     """Replace the variables in the `config` of an entry. Errors name the position of a value, also with `extends`."""
     secrets: dict[str, None] = {}
     return Filled(_level(entry.config, (), entry, secrets), tuple(secrets))
@@ -49,7 +59,19 @@ def has_variables(text: str) -> bool:
     return _DOLLAR.search(text) is not None
 
 
-def _level(level: Mapping[str, Any], trail: tuple[str, ...], entry: ToolsetEntry, secrets: dict[str, None]) -> Any:
+def unset_variables(value: object) -> list[str]:
+    """The variables in a value that have neither a value nor a default."""
+    if isinstance(value, str):
+        inside = [_INSIDE.fullmatch(one["inside"]) for one in _DOLLAR.finditer(value) if not one["dollar"]]
+        return [one["name"] for one in inside if one and one["default"] is None and one["name"] not in os.environ]
+    if isinstance(value, Mapping):
+        value = [*cast("Mapping[str, object]", value).values()]
+    if isinstance(value, (list, tuple)):
+        return [name for one in cast("list[object]", value) for name in unset_variables(one)]
+    return []
+
+
+def _level(level: Mapping[str, Any], trail: tuple[str, ...], entry: HasConfig, secrets: dict[str, None]) -> Any:
     """One level of a merged config. If only one entry sets a key, its spot has the positions of everything below."""
     done: dict[str, Any] = {}
     for key, value in level.items():

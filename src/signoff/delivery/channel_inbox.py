@@ -133,17 +133,7 @@ class StoreInbox:
 
     async def try_out(self, by: Actor, at: str = "") -> ApprovalRequest:
         """Ask a test question, as `ports.Inbox.try_out` says. It expires after two minutes."""
-        asked = ApprovalRequest(
-            tool_call_id=TEST,
-            tool_name=TEST,
-            summary="this is a test: nothing runs, whatever you answer",
-            verdict=Verdict(
-                effect=Effect.ASK,
-                reason=f"{by.name} tries out this channel",
-                requirement=Requirement(timeout=TEST_WAITS, message="Please approve or deny this test request."),
-            ),
-            requester=by.name,
-        )
+        asked = harmless_request(f"{by.name} tries out this channel", requester=by.name)
         [opened] = await self.broker.open([asked], places={self.channel: at} if at else NOWHERE)
         return opened
 
@@ -167,6 +157,22 @@ class StoreInbox:
     def _safe(self, late: AlreadySettled, request: ApprovalRequest) -> AlreadySettled:
         """Return the error for a late answer, safe to show: a note in it may hold anything."""
         return AlreadySettled(safe_text(str(late), secrets=request.secrets)).with_moment(late.moment)
+
+
+def harmless_request(reason: str, *, wait: timedelta | None = TEST_WAITS, requester: str = "") -> ApprovalRequest:
+    """Return a harmless request to ask people about: nothing runs, whatever the answer is."""
+    return ApprovalRequest(
+        tool_call_id=TEST,
+        tool_name=TEST,
+        args={},
+        summary="this is a test: nothing runs, whatever you answer",
+        verdict=Verdict(
+            effect=Effect.ASK,
+            reason=reason,
+            requirement=Requirement(timeout=wait, message="Please approve or deny this test request."),
+        ),
+        requester=requester,
+    )
 
 
 def _readable(tx: Transaction, requests: Iterable[ApprovalRequest]) -> list[ApprovalRequest]:

@@ -90,7 +90,7 @@ class Signoff(AbstractCapability[Any]):
 
     approver: ApproverLike | None = None
     """Who is asked: an object with `choose`, or a function of the request. By default the people a channel in this
-    process reaches (`DiscordApprovals`), else the terminal; without one, calls that need an answer are denied."""
+    process reaches (a bot of its own), else the terminal; without one, calls that need an answer are denied."""
     wait: Literal["inline", "suspend"] | float | timedelta = "inline"
     """`inline`: the run waits for the answer. `suspend`: the run ends with `DeferredToolRequests`, to be resumed later.
     A number of seconds is a timeout: the run waits that long, then suspends."""

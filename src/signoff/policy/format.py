@@ -51,6 +51,21 @@ class Format(Generic[T]):
         return Format(lambda spot: make(self.read(spot)), self.schema, self.name)
 
 
+class DeferredFormat(Format[T]):
+    """A format whose schema is made when somebody looks at it: few programs do, and making it loads modules."""
+
+    __slots__ = ("_make",)
+
+    def __init__(self, read: Callable[[ConfigValue], T], make: Callable[[], Schema], name: str = "") -> None:
+        self.read = read
+        self.name = name
+        self._make = make
+
+    @property
+    def schema(self) -> Schema:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._make()
+
+
 class MappingFormat(Format[dict[str, Any]]):
     """A mapping with these keys and no others.
 
@@ -94,6 +109,11 @@ class MappingFormat(Format[dict[str, Any]]):
         if self._short and not isinstance(spot.value, dict):
             return {self._short: spot}
         entries = spot.entries(what=self._what)
+        self.check(entries, spot)
+        return entries
+
+    def check(self, entries: Mapping[str, ConfigValue], spot: ConfigValue) -> None:
+        """Raise for a key that is unknown, or missing from the mapping at `spot`."""
         for key, value in entries.items():
             if key not in self.keys:
                 raise value.wrong_key(f"unknown key {shown(key)}", self._advice(key, self.keys))
@@ -102,7 +122,6 @@ class MappingFormat(Format[dict[str, Any]]):
                 raise spot.wrong(what, fix)
         if self._needs and not any(key in entries for key in self._needs):
             raise spot.wrong("this requires nothing", f"write one of {', '.join(f'`{key}`' for key in self._needs)}")
-        return entries
 
     def values(self, entries: Mapping[str, ConfigValue]) -> dict[str, Any]:
         """Read the entries whose keys belong to this mapping."""

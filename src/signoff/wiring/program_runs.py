@@ -21,8 +21,6 @@ from signoff.wiring.run_location import cannot, elsewhere
 if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
 
-_log = logging.getLogger("signoff.discord")
-
 Resume = Callable[[str], Awaitable[object]]
 """Resumes the run with this id, as `resume` does. If it returns the run's result, that is shown in full."""
 
@@ -40,11 +38,13 @@ class Resumption(RunCare):
         channel: str,
         resume: Resume | None,
         *,
+        log: logging.Logger,
         only: Callable[[SavedRun], bool] = lambda run: True,
     ) -> None:
         """`only` filters the runs, if something else resumes others."""
         super().__init__(broker, [channel])
         self._channel = channel
+        self._log = log
         self._reconciler = reconciler
         self._resume = resume
         self._only = only
@@ -100,7 +100,7 @@ class Resumption(RunCare):
                 await self._reconciler.say(run.id, name, RunState.GOING, rests_text(run.id))
             elif end.has_failed and not again:
                 what = "could not continue; retrying" if end.came is not Came.ENDED else "failed"
-                _log.error("%s: run %s %s", self._channel, run.id, what, exc_info=end.error)
+                self._log.error("%s: run %s %s", self._channel, run.id, what, exc_info=end.error)
         finally:
             self._called.pop(run.id, None)
             self._reconciler.in_hand.discard(run.id)

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 
+from signoff.channel_kinds import ChannelKind
 from signoff.config import Person, Settings, load_people
 from signoff.config.files import from_here
 from signoff.core.people import Actor
@@ -58,10 +59,11 @@ class OnFile:
 
 
 class Accounts(Mapping[str, Actor]):
-    """Maps Discord accounts to people, as the file has them now."""
+    """Maps the accounts of a kind of channel to people, as the file has them now."""
 
-    def __init__(self, on_file: OnFile, via: str) -> None:
+    def __init__(self, on_file: OnFile, kind: ChannelKind, via: str) -> None:
         self._on_file = on_file
+        self._kind = kind
         self._via = via
 
     def __getitem__(self, account: str) -> Actor:
@@ -74,13 +76,13 @@ class Accounts(Mapping[str, Actor]):
         return len(self._now())
 
     def _now(self) -> dict[str, Actor]:
-        return by_account(self._on_file.people(), self._via)
+        return actors_in(self._on_file.people(), self._kind, self._via)
 
 
-def by_account(people: Mapping[str, Person], via: str) -> dict[str, Actor]:
-    """Return who could answer on Discord, by account."""
+def actors_in(people: Mapping[str, Person], kind: ChannelKind, via: str) -> dict[str, Actor]:
+    """Return who could answer in a kind of channel: by account, or by name if it has no accounts."""
     return {
-        person.discord: Actor(name=person.name, roles=person.roles, via=via)
-        for person in people.values()
-        if person.discord
+        account: Actor(name=person.name, roles=person.roles, via=via)
+        for name, person in people.items()
+        if (account := person.accounts.get(kind.account.key, "") if kind.account is not None else name)
     }

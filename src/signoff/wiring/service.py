@@ -31,7 +31,7 @@ from signoff.server.record_follower import count_decisions
 from signoff.server.state import ServerState
 from signoff.wiring.aap_gates import ProjectGates
 from signoff.wiring.answer_checks import checked_answer
-from signoff.wiring.channel_wiring import channel_for, check_workers, discord_people
+from signoff.wiring.channel_wiring import channel_for, check_workers, kind_of
 from signoff.wiring.edit_effect import with_edit_here
 from signoff.wiring.job import RunOptions
 from signoff.wiring.project_rules import ProjectRules
@@ -360,7 +360,7 @@ class Service:
             name
             for project in self.projects.all
             for name, entry in project.settings.channels.items()
-            if entry.use != "terminal"
+            if not kind_of(entry, project.settings).at_terminal
         ]
 
     def _routes(self, names: list[str], begin: Begin) -> list[Route]:
@@ -372,12 +372,12 @@ class Service:
             settings = self.projects.of_channel(name).settings
             entry = settings.channels[name]
             check_workers(entry, settings)
-            if entry.use == "discord":
-                discord_people(entry, settings)
-                entry.secret()
-            channel = self._log.watched(channel_for(entry, settings, begin=begin))
-            routes.append(Route(channel, timeout=entry.timeout))
+            channel = channel_for(entry, settings, begin=begin, link=self._link)
+            routes.append(Route(self._log.watched(channel), timeout=entry.timeout(kind_of(entry, settings))))
         return routes
+
+    def _link(self, request_id: str) -> str:
+        return f"{self.pages}/requests/{request_id}" if self.pages else ""
 
     def _made_reconciler(self, routes: list[Route]) -> Reconciler:
         from signoff.delivery import Reconciler
