@@ -167,7 +167,7 @@ def _keys(
                 yield f"`{path}{below.rstrip('.')}`", "", f"[{name}](#{name.lower()})"
             else:
                 yield from _keys(inner, f"{path}{below}", parts, waiting)
-    for choice in _choices(node):
+    for choice in [*_choices(node), *(one["then"] for one in node.get("allOf", ()))]:
         name = _part(choice, parts)
         if name and _has_keys(parts[name], parts):
             waiting.append(name)
@@ -190,6 +190,8 @@ def _choices(node: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _part(node: Mapping[str, Any], parts: Mapping[str, Any]) -> str:
     name = str(node.get("$ref", "")).rpartition("/")[2]
+    if not name and isinstance(node.get("else"), dict):  # what is meant without further keys
+        return _part(node["else"], parts)
     return name if name in parts else ""
 
 

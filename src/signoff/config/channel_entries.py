@@ -175,12 +175,14 @@ DEFAULTS = MappingFormat({"timeout": _KEYS.keys["timeout"]}, what="a mapping suc
 """The keys of `defaults.channel`."""
 
 
-def _schemas() -> Iterator[tuple[str, dict[str, Any], list[str]]]:
-    """Each kind of the registry: its name, the schema of its entries, and the keys that it requires."""
+def _schemas() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each kind of the registry: its name, and the schema of its entries."""
     for name in BUILT_IN:
-        whole = format_of(built_in(name))
-        schema = {key: value for key, value in whole.schema.items() if key != "required"}
-        yield name, schema, list(whole.schema.get("required", ()))
+        whole = format_of(built_in(name)).schema
+        keys = {key: value for key, value in whole.items() if key != "required"}
+        keys["description"] = f"A channel of the kind {name}."
+        one = Format(lambda spot: spot, keys, f"{name}Channel")
+        yield name, {"$ref": one, **_required(list(whole.get("required", ())))}
 
 
 def _required(keys: list[str]) -> dict[str, Any]:
@@ -189,15 +191,16 @@ def _required(keys: list[str]) -> dict[str, Any]:
 
 def _entry_schema() -> dict[str, Any]:
     return {
+        "description": "A channel of any kind: these keys, and those of its kind.",
         "type": "object",
         "properties": _KEYS.keys,
         "additionalProperties": True,
         "allOf": [
             {
                 "if": {"properties": {"use": {"const": name}}, "required": ["use"]},
-                "then": {**schema, **_required(keys)},
+                "then": schema,
             }
-            for name, schema, keys in _schemas()
+            for name, schema in _schemas()
         ],
     }
 
@@ -211,9 +214,9 @@ def _channels_schema() -> dict[str, Any]:
             name: {
                 "if": {"anyOf": [{"required": ["use"]}, {"required": ["extends"]}]},
                 "then": {"$ref": _ENTRY},
-                "else": {**schema, **_required(keys)},
+                "else": schema,
             }
-            for name, schema, keys in _schemas()
+            for name, schema in _schemas()
         },
         "additionalProperties": {"$ref": _ENTRY},
     }
