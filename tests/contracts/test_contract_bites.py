@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
-from tests.contracts.channels.sketch_case import SlackLikeCase, WebhookCase, sketch_case
-from tests.contracts.channels.sketches import SlackLikeChannel, WebhookChannel
+from tests.contracts.channels.sketch_case import NotificationCase, SlackLikeCase, WebhookCase, sketch_case
+from tests.contracts.channels.sketches import NotificationChannel, SlackLikeChannel, WebhookChannel
 
+from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Asked, Notice
 from signoff.core.people import Actor
-from signoff.core.request import ApprovalRequest
+from signoff.core.request import ApprovalRequest, State
 from signoff.errors import ChannelFailed, RequestError
 from signoff.ports import Inbox
 from signoff.testing import ChannelCase, ChannelContract, office
@@ -147,6 +148,35 @@ class Haunting(WebhookChannel):
         await super().stop()
 
 
+class Hanging(NotificationChannel):
+    """Knows an approval only before its call runs."""
+
+    def _line(self, notice: Notice) -> str:
+        is_running = isinstance(notice, Asked) and notice.request.state is State.CLAIMED
+        return "" if is_running else super()._line(notice)
+
+
+class Lost(NotificationChannel):
+    """Leads everybody to the same place."""
+
+    async def post(self, path: str, body: Mapping[str, Any], at: str = "") -> Any:
+        return await super().post(path, {**body, "link": "https://signoff.example/requests"}, at)
+
+
+class Chatty(NotificationChannel):
+    """Tells anybody the title of a card."""
+
+    def _line(self, notice: Notice) -> str:
+        return card_for(notice.request).title if isinstance(notice, Asked) else ""
+
+
+class Loud(NotificationChannel):
+    """Tells what the model wrote."""
+
+    def _line(self, notice: Notice) -> str:
+        return f"{notice.request.tool_name} {notice.request.args}" if isinstance(notice, Asked) else ""
+
+
 def between(inbox: type[Deaf]) -> type[Between]:
     return type(f"Between{inbox.__name__}", (Between,), {"through": inbox})
 
@@ -170,20 +200,27 @@ BROKEN = [
     (Brief, "a_call_is_shown_whole"),
     (Brittle, "an_outage_is_told_and_leaves_nothing_double"),
     (Bluffing, "an_outage_is_told_and_leaves_nothing_double"),
+    (Hanging, "an_approval_that_is_used_at_once_closes_the_question"),
+    (Lost, "what_only_links_leads_to_the_request"),
+    (Chatty, "what_anybody_reads_has_no_arguments"),
+    (Loud, "secrets_stay_masked"),
     (Haunting, "stopping_leaves_nothing_running"),
 ]
 
 
 @pytest.mark.parametrize(("channel", "name"), BROKEN, ids=lambda one: getattr(one, "__name__", str(one)))
 async def test_a_broken_promise_is_found(channel: type[Any], name: str) -> None:
-    base = WebhookCase if issubclass(channel, WebhookChannel) else SlackLikeCase
+    cases = {WebhookChannel: WebhookCase, NotificationChannel: NotificationCase, SlackLikeChannel: SlackLikeCase}
+    [base] = [case for sketch, case in cases.items() if issubclass(channel, sketch)]
 
     class Case(base):  # type: ignore[misc, valid-type]
         sketch = channel
 
-        async def standing(self, notice: Asked) -> int:
-            anew = self.other.taken.get(f"{notice.subject} anew")
-            return await super().standing(notice) + (anew is not None)
+        if base is SlackLikeCase:
+
+            async def standing(self, notice: Asked) -> int:
+                anew = self.other.taken.get(f"{notice.subject} anew")
+                return await super().standing(notice) + (anew is not None)
 
     @asynccontextmanager
     async def opened() -> AsyncIterator[ChannelCase]:
@@ -201,5 +238,9 @@ async def test_a_broken_promise_is_found(channel: type[Any], name: str) -> None:
 def test_every_check_says_whether_it_is_for_a_channel() -> None:
     checks: list[Check] = list(ChannelContract.checks)
     assert len({one.name for one in checks}) == len(checks)
-    assert {one.name for one in checks if one.why_not(WebhookCase)} == {"what_is_not_seen_whole_cannot_be_approved"}
+    assert {one.name for one in checks if one.why_not(WebhookCase)} == {
+        "what_is_not_seen_whole_cannot_be_approved",
+        "what_anybody_reads_has_no_arguments",
+        "what_only_links_leads_to_the_request",
+    }
     assert {one.name for one in checks} - {"stopping_leaves_nothing_running"} >= {name for _, name in BROKEN[:-1]}

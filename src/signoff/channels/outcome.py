@@ -10,14 +10,16 @@ from signoff.core.request_status import settled_text, status_of
 from signoff.core.safe_text import kept_text, redacted_text, safe_text
 from signoff.core.visible_text import visible
 
+_ONLY_ANSWERED = (State.APPROVED, State.DENIED, State.CLAIMED)
+
 
 def outcome_text(request: ApprovalRequest, *, answered: bool = False) -> str:
     """Return the outcome of a call. Empty for the person who `answered` while only their answer is known."""
     status = status_of(request)
     match status.state:
-        case State.PENDING | State.CLAIMED:
+        case State.PENDING:
             return ""
-        case _ if answered and (status.handed_over or status.state in (State.APPROVED, State.DENIED)):
+        case _ if answered and (status.handed_over or status.state in _ONLY_ANSWERED):
             return ""
         case State.SUCCEEDED | State.FAILED if not status.handed_over:
             told = f"request {request.id} {'ran' if status.state is State.SUCCEEDED else 'failed'}"

@@ -111,7 +111,7 @@ class Card:
 
     request_id: str
     title: str
-    """One line about the call, as the tool describes it. The arguments are what is approved."""
+    """One line about the call, as the tool describes it. It may hold arguments: anybody may read only the `chain`."""
     tool: str
     chain: str
     """The workers that led to the call, and the tool: `triage > analyzer > shell`."""

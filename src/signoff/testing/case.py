@@ -44,6 +44,8 @@ class ChannelCase(ABC):
 
     lacks: ClassVar[Mapping[Skill, str]] = {}
     """What this channel cannot do, each with the reason."""
+    public: ClassVar[bool] = False
+    """Whether anybody can read what it shows. Then it may show no argument of a call."""
 
     @abstractmethod
     def make(self) -> Channel:
@@ -56,6 +58,13 @@ class ChannelCase(ABC):
     @abstractmethod
     async def dangers(self, notice: Notice) -> Sequence[str]:
         """Parts of the notice that would act or be hidden on the person's screen, in words. Empty if all is inert."""
+
+    async def links(self, notice: Asked) -> Sequence[str]:
+        """The addresses that stand there with a request, to answer it elsewhere. For a channel without `ANSWER`.
+
+        It is given `Office.link` as the `link` of its context.
+        """
+        raise NotImplementedError
 
     async def standing(self, notice: Asked) -> int:
         """In how many places a person could answer it now."""

@@ -119,6 +119,8 @@ class Check:
 
     run: Callable[[Bench], Awaitable[None]]
     needs: tuple[Skill, ...] = ()
+    unless: Callable[[ChannelCase | type[ChannelCase]], str] = lambda case: ""
+    """Says of a channel why the check is not for it, if that is no skill it lacks; empty if it is."""
 
     @property
     def name(self) -> str:
@@ -129,7 +131,8 @@ class Check:
 
     def why_not(self, case: ChannelCase | type[ChannelCase]) -> str:
         """Why the check does not apply to this channel; empty if it does."""
-        return "; ".join(f"{skill}: {case.lacks[skill]}" for skill in self.needs if skill in case.lacks)
+        lacks = [f"{skill}: {case.lacks[skill]}" for skill in self.needs if skill in case.lacks]
+        return "; ".join(lacks) or self.unless(case)
 
 
 def hold(condition: bool, otherwise: str) -> None:

@@ -165,6 +165,16 @@ class Office:
         await self.broker.answer(notice.request.id, ApprovalDecision(approved=approved, note=note), by=BEN)
         return await self.now(notice)
 
+    @staticmethod
+    def link(request_id: str) -> str:
+        """The address of a request's page, as the context of a channel gives it."""
+        return f"https://signoff.example/requests/{request_id}"
+
+    async def claim(self, notice: Asked) -> Asked:
+        """Start the approved call. It is not over yet."""
+        await self.broker.claim(notice.request.id)
+        return await self.now(notice)
+
     async def run(self, notice: Asked, *, preview: str = "", error: str | None = None) -> Asked:
         """Run the approved call."""
         await self.broker.claim(notice.request.id)

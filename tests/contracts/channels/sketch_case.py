@@ -172,8 +172,13 @@ class NotificationCase(_SketchCase):
         Skill.ANSWER: "it is answered where the link leads",
     }
 
+    public: ClassVar[bool] = True
+
     async def seen(self, notice: Notice) -> str:
         return "\n".join(line["text"] for line in self.other.lines)
+
+    async def links(self, notice: Asked) -> Sequence[str]:
+        return [line["link"] for line in self.other.lines if line["subject"] == notice.subject]
 
 
 class SlackLikeCase(_SketchCase):

@@ -23,6 +23,7 @@ from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, State
 from signoff.errors import AlreadySettled, ChannelFailed, EditRefused, NotEntitled, RequestError
 from signoff.ports import Inbox
+from signoff.testing import Office
 
 LONGEST = 400
 """Characters of a value that the Slack-like one shows at once; Slack itself takes some thousand."""
@@ -130,13 +131,15 @@ class WebhookChannel(_Sketch):
 
 
 class NotificationChannel(_Sketch):
-    """One way: a line about what waits with a link to where it can be answered, and a line once it is settled."""
+    """One way, to where anybody reads: what waits, with a link to where it is answered, and that it is settled."""
 
     async def show(self, notice: Notice, at: str = "", beside: str = "") -> str:
         key = f"{notice.subject}@{notice.version}"
         text = self._line(notice)
         if key != at and text:
-            await self.post("/notify", {"key": key, "text": text, "link": f"https://signoff.example/{notice.subject}"})
+            asked = isinstance(notice, Asked) and notice.request.state is State.PENDING
+            link = {"link": Office.link(notice.request.id)} if asked else {}  # type: ignore[union-attr]
+            await self.post("/notify", {"key": key, "text": text, "subject": notice.subject, **link})
         return key
 
     def _line(self, notice: Notice) -> str:
@@ -146,8 +149,7 @@ class NotificationChannel(_Sketch):
             return ""
         if notice.request.state is not State.PENDING:
             return outcome_text(notice.request)
-        card = card_for(notice.request)
-        return f"{card.chain} waits: {card.title}"
+        return f"{card_for(notice.request).chain} waits for an answer"
 
     async def heard(self, body: Any) -> web.Response:
         return web.json_response({"problem": "nobody answers here"}, status=404)
