@@ -57,3 +57,21 @@ def test_a_program_of_a_user_passes_mypy_and_a_wrong_one_does_not(tmp_path: Path
     failed = checked(wrong)
     assert failed.returncode == 1
     assert "assert-type" in failed.stdout
+
+
+def test_outside_its_folder_only_these_name_discord() -> None:
+    """A channel is its folder and a line of the registry; the others have public names and tables of what is secret."""
+    folder = PACKAGE / "channels" / "discord"
+    files = [file for file in PACKAGE.rglob("*") if file.suffix in {".py", ".toml", ".yaml", ".html", ".md"}]
+    naming = {
+        str(file.relative_to(PACKAGE)): file
+        for file in files
+        if folder not in file.parents and "discord" in file.read_text("utf-8").casefold()
+    }
+    assert set(naming) == {
+        "__init__.py",  # the public name
+        "channel_kinds.py",  # the registry
+        "channels/__init__.py",  # the public name
+        "core/credential.py",  # what secrets of services look like
+        "policy/secret.toml",  # where programs keep secrets
+    }

@@ -19,6 +19,7 @@ from signoff.channel_kinds import (
     check_secret,
 )
 from signoff.config import ChannelEntry, Settings
+from signoff.config.channel_entries import check_places
 from signoff.core.address import spoken_name
 from signoff.core.people import Actor
 from signoff.errors import SignoffError, WrongUse
@@ -157,6 +158,7 @@ def check_entry(entry: ChannelEntry, settings: Settings) -> None:
 
     kind = kind_of(entry, settings)
     check_workers(entry, settings)
+    check_places((one, kind) for one in settings.channels.values() if one.use == entry.use)
     if not isinstance(kind.config, KindKeys) and not unset_variables(entry.config):
         given_config(entry, settings)
 
@@ -168,6 +170,7 @@ def check_ready(entry: ChannelEntry, settings: Settings) -> tuple[ChannelKind, G
     """
     kind = kind_of(entry, settings)
     check_people(entry, settings)
+    check_places((one, kind) for one in settings.channels.values() if one.use == entry.use)
     return kind, given_config(entry, settings)
 
 
@@ -221,8 +224,6 @@ def given_config(entry: ChannelEntry, settings: Settings) -> GivenConfig:
     )
     if isinstance(kind.config, KindKeys):  # checked when the file was read
         return given
-    if entry.workers and not kind.starts:
-        raise entry.spots["workers"].wrong_key("no workers can be started from there", "remove them")
     shape = shape_of_kind(kind.build, kind)
     known = keys_of(shape)
     if taken := [key for key in known if key in COMMON]:
@@ -264,6 +265,8 @@ def check_workers(entry: ChannelEntry, settings: Settings) -> None:
     """Raise if a worker or Python agent that could be started from a channel is missing or invalid."""
     from signoff.config import load_worker, worker_names
 
+    if entry.workers and not kind_of(entry, settings).starts:
+        raise entry.spots["workers"].wrong_key("no workers can be started from there", "remove them")
     known = worker_names(settings)
     spoken: dict[str, str] = {}
     for at, name in enumerate(entry.workers):
