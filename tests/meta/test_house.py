@@ -69,7 +69,6 @@ def test_outside_its_folder_only_these_name_discord() -> None:
         if folder not in file.parents and "discord" in file.read_text("utf-8").casefold()
     }
     assert set(naming) == {
-        "__init__.py",  # the public name
         "channel_kinds.py",  # the registry
         "channels/__init__.py",  # the public name
         "core/credential.py",  # what secrets of services look like
