@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
+from functools import lru_cache
 from typing import NamedTuple
 
 from signoff.regular_file import bytes_of
@@ -17,6 +18,8 @@ _CERTAIN = (*_OF_GIT, ".ignore", ".rgignore")
 _NAMES = (*_CERTAIN, ".agignore", ".fdignore")
 _LARGEST = 1 << 20
 """The most bytes of an ignore file that are read. A longer one may let in anything."""
+MOST_COMPARED = 500_000
+"""The most comparisons of a step of a path with a line, for one call. Beyond it, any file is searched."""
 _ODD = frozenset("[\\{")
 """Characters of patterns that are not looked into."""
 _PLAIN = re.compile(rb"[!-~](?:[ -~]*[!-~])?")
@@ -40,9 +43,18 @@ class _Line(NamedTuple):
             return False
         on_the_way = steps[:-1] if self.pattern.endswith("/") else steps
         if "/" not in path:
-            return any(fnmatchcase(step, path) for step in on_the_way[given:])
+            return any(_fits(step, path) for step in on_the_way[given:])
         parts = path.removeprefix("/").split("/")
-        return given < len(parts) <= len(on_the_way) and all(map(fnmatchcase, on_the_way, parts))
+        return given < len(parts) <= len(on_the_way) and all(map(_fits, on_the_way, parts))
+
+
+@lru_cache(maxsize=8192)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return _compiled(pattern).match(name) is not None
 
 
 class _Directory(NamedTuple):
@@ -56,7 +68,7 @@ class _Directory(NamedTuple):
 
     def may_let_in(self, steps: Sequence[str]) -> bool:
         return any(
-            not _ODD.isdisjoint(last) or any(fnmatchcase(step.lower(), last) for step in steps) for last in self.lets_in
+            not _ODD.isdisjoint(last) or any(_fits(step.lower(), last) for step in steps) for last in self.lets_in
         )
 
 
@@ -65,11 +77,13 @@ class IgnoreFiles:
 
     def __init__(self) -> None:
         self._read: dict[str, _Directory] = {}
+        self._left = MOST_COMPARED
 
     def lets_in(self, path: str) -> bool:
         """Return whether a search may read a file that it would leave out otherwise, for one that is hidden."""
         places = {os.path.abspath(path), os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))}
-        return any(here.may_let_in(steps) for place in places for steps, here in self._above(place))
+        levels = [level for place in places for level in self._above(place)]
+        return self._is_too_much(levels) or any(here.may_let_in(steps) for steps, here in levels)
 
     def leaves_out(self, path: str, start: str, *, to_git: bool = False) -> bool:
         """Return whether a search below `start` certainly does not read a file, unless it is told so.
@@ -80,7 +94,7 @@ class IgnoreFiles:
         if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
             return False  # which ignore files lie above it then depends on the program
         levels = list(self._above(path))
-        if any(here.may_let_in(steps) for steps, here in levels):
+        if self._is_too_much(levels) or any(here.may_let_in(steps) for steps, here in levels):
             return False
         inside = next((at + 1 for at, (_, here) in enumerate(levels) if here.is_top), 0)
         below = len(path.split(os.sep)) - len(start.rstrip(os.sep).split(os.sep))
@@ -89,6 +103,11 @@ class IgnoreFiles:
             for at, (steps, here) in enumerate(levels)
             for line in here.leaves_out
         )
+
+    def _is_too_much(self, levels: Sequence[tuple[Sequence[str], _Directory]]) -> bool:
+        """Count what it takes to compare a file with the lines above it; return whether that is too much for a call."""
+        self._left -= sum(len(steps) * (len(here.leaves_out) + len(here.lets_in)) for steps, here in levels)
+        return self._left < 0
 
     def _above(self, path: str) -> Iterator[tuple[list[str], _Directory]]:
         """Yield, for each directory from that of a file upwards, the way to the file from there, and the directory."""

@@ -23,6 +23,8 @@ MOST_ENTRIES = 50_000
 _MOST_BYTES = 8 << 20
 _LARGEST = 1 << 20
 """The most bytes of files with settings that are read, and of one."""
+_EACH = 256
+"""What each file counts besides its bytes, which may be none."""
 _DATA = frozenset((".json", ".jsonc", ".json5"))
 """Endings of settings, and of much else. A rule that keeps settings out knows those of other kinds by their endings."""
 _CODE = frozenset((".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx"))
@@ -70,22 +72,23 @@ def _named(root: str, sought: set[str]) -> set[str]:
     code = {name: file for file in files if _ending(file) in _CODE for name in _spellings(file)}
     waiting = deque(filter(_has_settings, files))
     seen, left, found = set(waiting), _MOST_BYTES, set[str]()
+    taken = set[str]()  # names whose files were found: each counts once, however often it stands somewhere
     while waiting:
         file = waiting.popleft()
         text = _text(os.path.join(root, file))
-        if (left := left - len(text)) < 0:
+        if (left := left - len(text) - _EACH) < 0:
             raise Unclear("would have to be checked against too many files with settings")
         own = bool(_OWN_CODE.fullmatch(basename(file).lower())) or any(one[0] == "." for one in file.split("/")[:-1])
         words = dict.fromkeys(word.rstrip("/.") for word in _PATH.findall(text) if "/" in word or "." in word)
+        names = {form for word in words for form in (basename(word), f"/{basename(word)}")} - taken
+        taken |= names
         named = [
             *_leads_to(root, file),
-            *chain.from_iterable(
-                data.get(name, ()) for word in words for name in (basename(word), f"/{basename(word)}")
-            ),
+            *chain.from_iterable(data.get(name, ()) for name in names),
             *(code[path] for word in words if not own for path in _seen_from(file, word) if path in code),
         ]
         found.update(named)
-        more = [one for one in named if one not in seen and _ending(one) in _DATA]
+        more = dict.fromkeys(one for one in named if one not in seen and _ending(one) in _DATA)
         seen.update(more)
         waiting.extend(more)
     return found

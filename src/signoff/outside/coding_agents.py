@@ -307,6 +307,8 @@ _PLAIN_PATTERN = re.compile(r"[^\\\[\]{}!]+")
 _LITERAL = re.compile(r"[\w.-]+", re.ASCII)
 _PIECES = re.compile(r"[{},()|]")
 _MOST_STARTS = 64
+_MOST_STEPS = 200
+"""Most slashes of a path or pattern: each may have to be followed for each file below."""
 _BLANKS = re.compile(r"[\s\ufeff]+")
 """White space, in Python or in JavaScript."""
 _LONGEST_EXPRESSION = 1_000
@@ -352,6 +354,9 @@ class Search(ToolReading):
         for name in self._patterns:
             if not isinstance(args.get(name), str | list | None):
                 return f"`{name}` is no pattern"
+        for text in (_start(args, where), *self._given(args)):
+            if "\0" in text or text.count("/") > _MOST_STEPS:
+                return "a path in it has more steps than one can have, or a NUL"
         for pattern in self._given(args) if self._prints else ():
             if "(" in pattern:
                 return f"the pattern {pattern[:80]} is not understood"
