@@ -51,7 +51,15 @@ def test_a_program_that_reads_its_input_is_seen_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["erl --version", "echo x | erl --help", "erl --version < a", "rustup --version", "jest --version", "jest --help"],
+    [
+        "erl --version",
+        "echo x | erl --help",
+        "erl --version < a",
+        "rustup --version",
+        "jest --version",
+        "jest --help",
+        "npm --help",
+    ],
 )
 def test_a_program_that_starts_a_shell_or_what_the_project_names_is_asked_about(line: str) -> None:
     policy = Policy.from_rules([{"allow": {"tool": "shell", "command": "read-only"}}])
