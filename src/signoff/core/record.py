@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
-from itertools import count
 from json import JSONDecoder
 from json.encoder import encode_basestring as _quoted
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from signoff.core.canonical import canonical
 from signoff.core.counted import counted
+from signoff.core.json_text import read
 from signoff.errors import CannotCanonicalise, RecordBroken
 
 _SAFE_INT = 2**53
@@ -133,13 +133,18 @@ def linked(draft: EventDraft, seq: int, prev: str, salt: bytes) -> Entry:
 
 
 def _linked(draft: EventDraft, body: Mapping[str, Any], seq: int, prev: str, salt: bytes) -> Entry:
-    at, hexes = timestamp(draft.at), salt.hex()
-    texts = {name: _field(body[name]) for name in _in_order(body)}
-    salts = {name: hexes[place : place + 2 * SALT] for place, name in zip(count(0, 2 * SALT), texts, strict=False)}
-    digests = _object({name: f'"{_digest(salts[name], text)}"' for name, text in texts.items()})
-    link = hash_of(seq, at, draft.kind, draft.request, draft.run, digests, prev)
-    spelled = _object({name: f'"{text}"' for name, text in salts.items()})
-    return Entry(seq, at, draft.kind, draft.request, draft.run, _object(texts), spelled, digests, prev, link)
+    at, hexes, place = timestamp(draft.at), salt.hex(), 0
+    texts, salts, digests = list[str](), list[str](), list[str]()
+    for name in _in_order(body):
+        text, quoted = _field(body[name]), _quoted(name)
+        own = hexes[place : place + 2 * SALT]
+        place += 2 * SALT
+        texts.append(f"{quoted}:{text}")
+        salts.append(f'{quoted}:"{own}"')
+        digests.append(f'{quoted}:"{_digest(own, text)}"')
+    parts = (f"{{{','.join(texts)}}}", f"{{{','.join(salts)}}}", f"{{{','.join(digests)}}}")
+    link = hash_of(seq, at, draft.kind, draft.request, draft.run, parts[-1], prev)
+    return Entry(seq, at, draft.kind, draft.request, draft.run, *parts, prev, link)
 
 
 def _in_order(body: Mapping[str, Any]) -> list[str]:
@@ -167,10 +172,6 @@ def _field(value: object) -> str:
 
 _BIG = re.compile(r"[0-9]n")
 """The end of an integer that only canonical JSON has, or something in a text that looks like one: it does no harm."""
-
-
-def _object(texts: Mapping[str, str]) -> str:
-    return f"{{{','.join(f'{_quoted(name)}:{text}' for name, text in texts.items())}}}"
 
 
 def _digest(salt: str, text: str) -> str:
@@ -204,22 +205,29 @@ def hash_of(seq: int, at: str, kind: str, request: str, run: str, digests: str, 
 
 def is_link(entry: Entry) -> bool:
     """Whether the event's hash matches its digests, and the digests what is left of its body."""
-    try:
-        link = hash_of(entry.seq, entry.at, entry.kind, entry.request, entry.run, entry.digests, entry.prev)
-        digests, salts, texts = _texts(entry.digests), _texts(entry.salts), _texts(entry.body)
-        return (
-            entry.hash == link
-            and texts.keys() == salts.keys()
-            and all(digests[name] == f'"{_digest(salts[name][1:-1], text)}"' for name, text in texts.items())
-        )
-    except (CannotCanonicalise, LookupError, TypeError, ValueError, RecursionError):  # a database can hold anything
-        return False
+    return _left_out(entry) is not None
 
 
 def erased(entry: Entry) -> tuple[str, ...]:
     """The fields of a sound event that were erased."""
-    left = _texts(entry.body)
-    return tuple(name for name in _texts(entry.digests) if name not in left)
+    return _left_out(entry) or ()
+
+
+def _left_out(entry: Entry) -> tuple[str, ...] | None:
+    """The fields that an event has no more; None if it is not sound."""
+    try:
+        link = hash_of(entry.seq, entry.at, entry.kind, entry.request, entry.run, entry.digests, entry.prev)
+        if entry.hash != link:
+            return None
+        digests, salts, texts = read(entry.digests), read(entry.salts), _texts(entry.body)
+        if texts.keys() != salts.keys():
+            return None
+        for name, text in texts.items():
+            if digests[name] != _digest(salts[name], text):
+                return None
+        return tuple(name for name in digests if name not in texts) if len(digests) > len(texts) else ()
+    except (CannotCanonicalise, AttributeError, LookupError, TypeError, ValueError, RecursionError):
+        return None  # a database can hold anything
 
 
 def _texts(written: str) -> dict[str, str]:
@@ -317,10 +325,11 @@ class Walk:
 
     def event(self, entry: Entry) -> None:
         """Verify the next event. Raises `RecordBroken` unless it was written right after the last one."""
-        if entry.seq != self.seq + 1 or entry.prev != self.hash or not is_link(entry):
+        left_out = _left_out(entry)
+        if entry.seq != self.seq + 1 or entry.prev != self.hash or left_out is None:
             raise self._wrong(entry)
         self.seq, self.hash = entry.seq, entry.hash
-        self._erased += bool(erased(entry))
+        self._erased += bool(left_out)
         if self._ahead:
             for checkpoint, where in self._ahead.pop(self.seq, ()):
                 self._match(checkpoint, where)
