@@ -20,7 +20,7 @@ from signoff.channels.discord.notice_message import sheet_for, shows_whole
 from signoff.channels.discord.request_file import whole
 from signoff.channels.discord.sheet import MessageSheet
 from signoff.core.canonical import canonical
-from signoff.core.card import card_for
+from signoff.core.card import AS_ASKED, card_for
 from signoff.core.notice import Asked, RunResult, Together
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.run import RunState
@@ -46,6 +46,7 @@ OURS = re.compile(
             r"… and [\d,]+ more",
             rf"\*\*Until\*\* {_AT} \({_AT}\), then (?:it is denied|it runs|it stays open|the role \0 is asked)",
             r"\*\*Other arguments\*\* \(sha256 \w+\): (?:\+[\d,]+ -[\d,]+|only what is masked differs)",
+            re.escape(AS_ASKED),
             r"\*\*Taken\*\* by \0",
             rf"\*\*Approved\*\*(?: other arguments \(sha256 \w+\))? by \0(?: in the place of \0)?, {_AT}",
             rf"\*\*(?:Approved|Denied)\*\* by \0(?: in the place of \0)?(?: via \0)? at {_AT}\.",
