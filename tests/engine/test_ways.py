@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -95,7 +96,10 @@ class Way:
             case "watch":
                 return WatchedRuns(broker, options, Going(as_json=False), self._town.settings.agents, traceback=False)
             case "bot":
-                return Resumption(broker, crier, "discord", lambda run: resume(self.agent, run, **self.options))
+                log = logging.getLogger("signoff.discord")
+                return Resumption(
+                    broker, crier, "discord", lambda run: resume(self.agent, run, **self.options), log=log
+                )
             case _:
                 self._runs = AgentRuns(self.agent, gate_of(self.agent, None), self.options, 8)
                 return self._runs
