@@ -264,8 +264,8 @@ def test_a_channel_does_not_reach_how_commands_are_read(graph: Graph) -> None:
     through = [
         ways for path, ways in reached.items() if path.startswith(("tests/policy", "tests/core", "tests/broker"))
     ]
-    starts = {"src/signoff/cli/main.py", "tests/forkserver.py"}
-    assert [way for way in through if not starts & set(way)] == [], "but by starting the program"
+    starts = {"src/signoff/cli/main.py", "tests/forkserver.py", "src/signoff/channel_kinds.py"}
+    assert [way for way in through if not starts & set(way)] == [], "but by the program, or a file that names channels"
 
 
 def test_how_commands_are_read_reaches_its_tests_and_those_that_start_the_program(graph: Graph) -> None:
