@@ -33,8 +33,8 @@ from signoff.wiring.program_inbox import project_inbox
 LOCAL_HOST = "signoff-chance.localhost"
 HERE = f"http://{LOCAL_HOST}:8420"
 PUBLIC = "https://signoff.example.com"
-ANA = Person(name="ana", roles=frozenset({"ops"}), email="ana@example.com", admin=True)
-BEN = Person(name="ben", roles=frozenset({"ops"}), email="Ben@Example.com")
+ANA = Person(name="ana", roles=frozenset({"ops"}), accounts={"email": "ana@example.com"}, admin=True)
+BEN = Person(name="ben", roles=frozenset({"ops"}), accounts={"email": "Ben@Example.com"})
 
 
 @dataclass
