@@ -175,6 +175,16 @@ async def test_answered_runs_of_an_agent_go_on_and_those_of_others_do_not(store:
     assert [one async for one in resume_answered(shop, watch=False)] == []
 
 
+async def test_one_look_at_a_store_that_is_gone_ends_with_its_error(store: str) -> None:
+    shop = made(store)
+    await shop.run("Pay Ben.")
+    await approve_all(shop)
+    await asyncio.to_thread(os.remove, store.removeprefix("sqlite:"))
+    with pytest.raises(StoreError):
+        async with asyncio.timeout(60):
+            assert [one async for one in resume_answered(shop, watch=False)] == []
+
+
 async def test_it_waits_for_answers_and_a_run_that_fails_is_told(store: str) -> None:
     shop = made(store)
     broken = Agent(

@@ -77,7 +77,8 @@ class Resumer:
     async def run(self, *, watch: bool = True) -> None:
         """Resume runs until cancelled; with `watch=False`, until none is in progress and none can be resumed.
 
-        Runs in progress are suspended at the end; any process can resume them.
+        A look that failed is repeated; with `watch=False` its error is raised once nothing is in progress. Runs in
+        progress are suspended at the end; any process can resume them.
         """
         loop = asyncio.get_running_loop()
         ticking = asyncio.create_task(self._tick())
@@ -93,6 +94,8 @@ class Resumer:
                         if not watch and not self.tasks and not self.line:
                             return
                     except (SignoffError, OSError) as error:
+                        if not watch and not self.tasks:
+                            raise
                         self._runs.at_all()
                         self._care.trouble(error)
                         loop.call_later(AGAIN, self._changed.set)
