@@ -10,9 +10,11 @@ import pytest
 from tests.channels.person import COLOUR, PAGE, PROMPT, request, sitting_at
 from tests.pairwise import cases
 
+from signoff.channels.render import TerminalLook, draw_card
+from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Ending, Remember
 from signoff.core.people import Actor, ActorKind
-from signoff.core.verdict import Requirement
+from signoff.core.verdict import Effect, Requirement, Verdict
 
 ANA = Actor(name="ana", kind=ActorKind.PERSON, via="terminal")
 
@@ -70,6 +72,20 @@ def test_the_card(tmp_path: Path) -> None:
         "Ctrl-C deny",
         "",
     ]
+
+
+def test_a_reason_that_names_its_rule_is_not_followed_by_it() -> None:
+    doubt = "rule “own” could not be checked: `amount` is a text"
+    for rules, reason, shown in (
+        (("own",), doubt, doubt),
+        (("own", "other"), doubt, doubt),
+        (("own",), "why", "why (rule own)"),
+        (("own", "other"), "why", "why (rules own, other)"),
+        (("rule-2",), "why", "why (rule-2)"),
+    ):
+        asked = request().changed_to(verdict=Verdict(effect=Effect.ASK, rules=rules, reason=reason))
+        lines = draw_card(card_for(asked), TerminalLook()).lines
+        assert next(line.plain for line in lines if "why" in line.plain).split("why", 1)[1].strip() == shown
 
 
 def test_enter_never_decides(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ async def test_two_writes_to_one_file_in_one_answer(file: TextFile) -> None:
     text = ana.diffs[2].rpartition("+")[2]
     assert file.text == f"{text}\n"
     [before] = card_for(ana.seen[2]).recent
-    assert before.startswith("write_file(") and before.endswith(": done"), "what the file was changed by"
+    assert before == "Write a.txt: done", "what the file was changed by"
 
 
 async def test_edits_of_one_file_hold_as_long_as_the_lines_that_were_shown_are_the_same(file: TextFile) -> None:

@@ -68,6 +68,16 @@ def test_what_was_decided_by_whom_and_how_fast() -> None:
     assert chart.count('class="asked"') == sum(one.asked > 0 for one in found.days)
 
 
+def test_an_approval_that_became_void_counts_in_no_table() -> None:
+    void = ApprovalDecision(approved=False, note="the file changed", ending=Ending.CANCELLED, at=NOON)
+    vote = Vote(by=Actor(name="ana"), at=NOON, decision=ApprovalDecision(approved=True), args_digest="1")
+    one = decided("pay", 10).changed_to(state=State.CANCELLED, decision=void, votes=(vote,))
+    found = insights([one, decided("pay", 20, days=1).changed_to(votes=(vote,))], now=NOON, days=7)
+    assert (found.asked, found.approved, found.denied, found.cancelled) == (2, 1, 0, 1)
+    of_tables = (sum(one.decided for one in table) for table in (found.days, found.by_tool, found.by_rule))
+    assert {*of_tables, sum(one.answers for one in found.by_person)} == {1}
+
+
 def test_every_vote_of_a_person_counts() -> None:
     one = decided("pay", 120, by="ben")
     first, last = Actor(name="ana"), Actor(name="ben")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, get_character_cell_size
 from rich.text import Text
 
-from signoff.core.card import IRREVERSIBLE, Card, CardArg, rule_text
+from signoff.core.card import IRREVERSIBLE, Card, CardArg, rules_after
 from signoff.core.preview import Preview, marked_lines
 from signoff.core.visible_text import CLOSE, OPEN
 
@@ -204,7 +204,7 @@ def draw_facts(facts: Iterable[tuple[str, str]], look: TerminalLook, title: str)
 
 
 def _facts(card: Card) -> list[tuple[str, str, str]]:
-    why = f"{card.why} ({rule_text(card.rule)})" if card.rule and card.why else card.why or card.rule
+    why = " ".join(filter(None, (card.why, rules_after(card.why, card.rule)))) if card.why else card.rule
     facts = [
         ("problem", card.problem, "bold red"),
         ("again", card.changed, "yellow"),

@@ -13,6 +13,7 @@ import click
 
 from signoff.cli.terminal_text import clip, escaped_json, local, safe
 from signoff.core.audit_text import account_of
+from signoff.core.card import rules_after
 from signoff.core.export import event_line
 from signoff.core.moment import parse_duration
 from signoff.core.record import Entry, timestamp
@@ -116,7 +117,7 @@ def readable_line(entry: Entry) -> str:
         f"{safe(entry.kind):<12}",
         safe(told.who),
         clip(safe(told.what), LONGEST),
-        f"({'rule' if len(told.rules) == 1 else 'rules'} {safe(', '.join(told.rules))})" if told.rules else "",
+        rules_after(told.what, safe(", ".join(told.rules))),
         click.style(f"[{about}]", dim=True) if about else "",
     )
     return "  ".join(filter(None, parts)).rstrip()

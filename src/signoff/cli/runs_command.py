@@ -177,7 +177,7 @@ def _timeline(run: RunSheet) -> Iterator[str]:
 
     from signoff.cli.request_report import moment_of
     from signoff.cli.terminal_text import by_wall_clock, cells, clip, count, short_local
-    from signoff.core.card import rule_text
+    from signoff.core.card import rules_after
 
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
     yield from _run_lines(run, width)
@@ -189,7 +189,8 @@ def _timeline(run: RunSheet) -> Iterator[str]:
     for one in run["timeline"]:
         what = by_wall_clock(one["what"])
         about = "  ".join(filter(None, (one["who"], f"“{what}”" if one["kind"] == "model" else what)))
-        rules = f"  ({rule_text(', '.join(one['rules']))})" if one["rules"] else ""
+        ids = rules_after(about, ", ".join(one["rules"]))
+        rules = f"  {ids}" if ids else ""
         at = moment_of(one["at"])
         kind = one["kind"] if one["exit_code"] is None else f"{one['kind']}, exit {one['exit_code']}"
         head = f"{short_local(at) if at is not None else ''}  {kind:<12}  "

@@ -272,8 +272,18 @@ def by_clock(card: Card, deadline: datetime | None, zone: Zone, now: datetime | 
 
 def rule_text(rules: str) -> str:
     """Name rules by their ids in a sentence. An unnamed rule is already called `rule-4`, so `rule` is not repeated."""
-    first = rules.partition(", ")[0]
-    return rules if first.rpartition("/")[2].startswith("rule-") else f"rule {rules}"
+    first, comma, _ = rules.partition(", ")
+    return rules if first.rpartition("/")[2].startswith("rule-") else f"rule{'s' if comma else ''} {rules}"
+
+
+def rules_after(text: str, rules: str) -> str:
+    """Return the rules as they follow a sentence, in brackets; empty where it names one of them itself."""
+    return f"({rule_text(rules)})" if rules and not names_rule(text, rules) else ""
+
+
+def names_rule(text: str, rules: str) -> bool:
+    """Whether a sentence names one of these rules itself, so that they need not follow it."""
+    return any(f"“{one}”" in text for one in rules.split(", "))
 
 
 def safe_summary(request: ApprovalRequest, *, secrets: Iterable[str] = ()) -> str:

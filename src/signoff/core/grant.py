@@ -13,7 +13,7 @@ from signoff.core.counted import counted
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.moment import Zone, in_utc
 from signoff.core.request import ApprovalRequest
-from signoff.core.summary import summary_of
+from signoff.core.summary import call_words
 from signoff.core.terms import ArgCondition, Budget, Scope, Terms, amount_of, named, scope_text
 from signoff.core.verdict import Verdict
 from signoff.errors import CannotCanonicalise
@@ -202,7 +202,7 @@ def grant_from(request: ApprovalRequest, decision: ApprovalDecision) -> Grant | 
     if decision.remember is Remember.NONE or not has_identity(call):
         return None
     # The tool's words are about the call as it was made.
-    summary = request.summary if decision.edited_args is None else summary_of(request.tool_name, call.args, {})
+    summary = request.summary if decision.edited_args is None else call_words(call.tool, call.labels, call.args)
     return Grant.of(call, decision, summary=summary)
 
 

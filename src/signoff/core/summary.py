@@ -9,6 +9,15 @@ from typing import Any
 LONGEST = 120
 _PLACES = ("file_path", "notebook_path", "absolute_path", "path", "url")
 """The arguments that say most about what a call is about."""
+VERBS = {
+    "list_files": "List",
+    "read_file": "Read",
+    "search_files": "Search",
+    "write_file": "Write",
+    "edit_file": "Edit",
+    "delete_file": "Delete",
+}
+"""What titles say for the names of file tools."""
 _text = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
@@ -26,13 +35,18 @@ def summary_of(tool: str, args: Mapping[str, Any], metadata: Mapping[str, Any]) 
     return _line(f"{tool}({inside})")
 
 
+def call_words(tool: str, labels: frozenset[str], args: Mapping[str, Any]) -> str:
+    """Name a call of which nothing is known but its labels and arguments, in the words of the titles."""
+    return _line(own_words(tool, labels, args)) or summary_of(tool, args, {})
+
+
 def own_words(tool: str, labels: frozenset[str], args: Mapping[str, Any]) -> str:
     """Return what a call does by its labels and arguments alone; empty if they do not say it."""
     command = args.get("command")
     if "proc.exec" in labels and isinstance(command, str) and command.strip():
         return f"Run: {command}"
     place = next((value for name in _PLACES if isinstance(value := args.get(name), str) and value.strip()), "")
-    return f"{tool} {place}" if labels and place else ""
+    return f"{VERBS.get(tool, tool)} {place}" if labels and place else ""
 
 
 def _line(text: str) -> str:

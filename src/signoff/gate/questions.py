@@ -42,7 +42,7 @@ from signoff.core.request_context import (
     shortened,
 )
 from signoff.core.result_text import exit_text
-from signoff.core.summary import summary_of
+from signoff.core.summary import call_words, summary_of
 from signoff.delivery.local_channel import Attended
 from signoff.errors import AlreadySettled, CannotCanonicalise, NobodyHere, RequestError
 from signoff.gate.answers import GateAnswers, request_with_edit
@@ -50,6 +50,7 @@ from signoff.gate.gate import Gate
 from signoff.gate.gated_calls import GatedCall, made_at, named_approver, newest_response, places_here
 from signoff.gate.nesting import Level, progress_around
 from signoff.gate.record_facts import stands_for
+from signoff.gate.tools import origin_of
 from signoff.gate.workflow_loop import refuse_to_wait
 from signoff.ports import ApproverLike
 
@@ -169,7 +170,7 @@ def _prompt(messages: Sequence[ModelMessage]) -> str:
 async def _recent(gated: GatedCall) -> tuple[PastCall, ...]:
     """Return the last calls of the run that have a result, as they ran."""
     past = _past_calls(gated.ctx.messages)
-    level, secrets = gated.level, gated.level.gate.secrets
+    level = gated.level
     keys = [_key_of(one, gated) for one in past]
     # Calls of this run were noted when they ran. Of earlier ones the history has only what the model wrote.
     before = [
@@ -182,7 +183,7 @@ async def _recent(gated: GatedCall) -> tuple[PastCall, ...]:
         for key, request in zip(before, asked, strict=True):
             level.ran_with[key] = request.other_args if request is not None else None
     return tuple(
-        PastCall(summary=_summary(one, level.ran_with.get(key), secrets), outcome=_outcome(one.result))
+        PastCall(summary=_summary(one, gated, level.ran_with.get(key)), outcome=_outcome(one.result))
         for key, one in zip(keys, past, strict=True)
     )
 
@@ -223,19 +224,26 @@ def _outcome(result: ToolReturnPart) -> str:
     return ended if ended and result.outcome == "success" else result.outcome
 
 
-def _summary(past: _Past, ran_with: Mapping[str, Any] | None, secrets: Sequence[str]) -> str:
+def _summary(past: _Past, gated: GatedCall, ran_with: Mapping[str, Any] | None) -> str:
     made = ran_with
     if made is None:
         with suppress(ValueError, AssertionError):  # a model may write anything
             made = past.call.args_as_dict() if past.call is not None else None
-    return _line(past.result.tool_name, made or {}, secrets)
+    return _line(past.result.tool_name, made or {}, gated)
 
 
-def _line(tool: str, args: Mapping[str, Any], secrets: Sequence[str]) -> str:
+def _line(name: str, args: Mapping[str, Any], gated: GatedCall) -> str:
+    """Name a call of the same run as its title would: in words, where its toolset has words for its calls."""
+    ctx, gate = gated.ctx, gated.level.gate
+    tool = ctx.tool_manager.tools.get(name) if ctx.tool_manager and ctx.tool_manager.tools else None
+    labels = frozenset[str]()
+    if args and tool is not None and (origin := origin_of(tool)).has_words:
+        with suppress(Exception):  # a toolset's own code, and nothing but the words depends on it
+            labels = gate.reader.labels_of(ctx, tool.tool_def, args, origin)
     shown: Mapping[str, Any] = {}
     with suppress(ValueError, CannotCanonicalise):
-        shown = redact(args, secrets=secrets).args
-    return summary_of(tool, shown, {})
+        shown = redact(args, secrets=gate.secrets).args
+    return call_words(name, labels, shown)
 
 
 @dataclass(slots=True)
@@ -338,7 +346,7 @@ class Questions:
         """Return the request with the calls of the same response that are over: they are in no history yet."""
         request, newest = question.request, newest_response(question.gated.ctx.messages)
         over = [
-            PastCall(summary=_line(one.call.tool, one.call.args, self.gate.secrets), outcome=one.outcome)
+            PastCall(summary=_line(one.call.tool, one.call.args, question.gated), outcome=one.outcome)
             for one in self.level.over
             if one.response is newest and one.call.call_id != request.tool_call_id
         ]

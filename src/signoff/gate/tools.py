@@ -18,6 +18,7 @@ from pydantic_core import to_jsonable_python
 from signoff.attached.attached_policies import name_on
 from signoff.attached.checks import attached_labels, checks_of
 from signoff.attached.marks import policies_on
+from signoff.attached.toolset_methods import describer
 from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.tool_definition import definition_digest
@@ -67,6 +68,8 @@ class Origin:
         self.capability_labels = _hooks(steps, "capability_labels")
         claims: tuple[Hook, ...] = (lambda args, ctx: claimed,) if claimed else ()
         self.claimed_labels = (*_hooks(steps, "claimed_labels"), *claims)
+        self.has_words = any(describer(toolset) is not None for toolset, _ in steps)
+        """Whether somebody describes its calls in words."""
         self.is_foreign = is_foreign(own) or bool(self.claimed_labels)
         """Whether somebody else may define the tool."""
 
@@ -163,7 +166,7 @@ class CallReader:
         values, unreadable = as_json(args, self.key)
         call_id = ctx.tool_call_id or ""
         try:
-            labels = self._labels(ctx, tool_def, values, origin)
+            labels = self.labels_of(ctx, tool_def, values, origin)
             claimed = self._claimed(ctx, tool_def, values, origin)
         except Exception as error:  # doubt asks: a call whose labels are unknown is never simply allowed
             labels, claimed, unreadable = _NO_LABELS, _NO_LABELS, (*unreadable, f"its capability labels: {error!r}")
@@ -211,9 +214,10 @@ class CallReader:
         """Add what the call has in common with others."""
         return with_likeness(call, self.root)
 
-    def _labels(
+    def labels_of(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], origin: Origin
     ) -> frozenset[str]:
+        """Return the labels of a call: those of its tool, those this agent gives it, and those its toolset declares."""
         if not (self.labels or origin.labels or origin.capability_labels):
             return _NO_LABELS
         return origin.labels | labels_of(self.labels, tool_def.name) | _declared(origin.capability_labels, args, ctx)

@@ -64,7 +64,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonShare:
-    """How one person voted, whether or not their votes settled the request."""
+    """How one person voted on requests that were not cancelled, whether or not their votes settled the request."""
 
     name: str
     approved: int
@@ -93,6 +93,8 @@ class Insights:
     denied: int
     expired: int
     waiting: int
+    cancelled: int
+    """Withdrawn, or approved and void before they ran: no table counts what was answered to these."""
     median: float | None
     p90: float | None
     by_tool: tuple[Share, ...]
@@ -149,6 +151,7 @@ def insights(requests: Iterable[ApprovalRequest], *, now: datetime, days: int) -
         denied=answers.count("denied"),
         expired=sum(one.state is State.EXPIRED for one in found),
         waiting=sum(one.state in (State.PENDING, State.UNKNOWN) for one in found),
+        cancelled=sum(one.state is State.CANCELLED for one in found),
         median=quantile(times, 0.5),
         p90=quantile(times, 0.9),
         by_tool=by_tool[:MOST],
@@ -197,6 +200,8 @@ def _people(found: Iterable[ApprovalRequest]) -> tuple[PersonShare, ...]:
     names: dict[str, str] = {}
     given: defaultdict[str, list[tuple[ApprovalDecision, float]]] = defaultdict(list)
     for request in found:
+        if request.state is State.CANCELLED:
+            continue
         answers = [(one.by, one.decision, one.at) for one in request.votes]
         last = request.decision
         if not answers and request.answer and last is not None and last.by is not None and last.at is not None:

@@ -19,6 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from signoff.core.access import Permission
+from signoff.core.card import names_rule
 from signoff.core.moment import moment_text, span
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
@@ -394,6 +395,6 @@ def _templates() -> Environment:
         lstrip_blocks=True,  # the line break after a tag stays: neighbours on a line must not touch
     )
     words: dict[str, Any] = {name: value for name, value in vars(page_words).items() if name.isupper()}
-    words["times"] = page_words.times
+    words |= {"times": page_words.times, "names_rule": names_rule}
     found.globals.update(words)
     return found

@@ -6,21 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from signoff.core.preview import BASIS
+from signoff.core.summary import VERBS
 from signoff.core.visible_text import visible
 from signoff.policy.phrases import shown
 from signoff.toolsets.builtin.files.diffs import EditTrouble, change, edited, encoded
 from signoff.toolsets.builtin.files.judge import Judged
 from signoff.toolsets.builtin.files.root_directory import Root
 from signoff.toolsets.builtin.files.shown_state import NO_CHANGE, NOTHING, UNREADABLE, placed, state_of, state_of_edit
-
-_VERBS = {
-    "list_files": "List",
-    "read_file": "Read",
-    "search_files": "Search",
-    "write_file": "Write",
-    "edit_file": "Edit",
-    "delete_file": "Delete",
-}
 
 _CHANGE = frozenset({"write_file", "edit_file", "delete_file", "move_file"})
 
@@ -88,7 +80,7 @@ def _summary(name: str, args: Mapping[str, Any], paths: Sequence[Judged]) -> str
     if name == "move_file":
         over = ", replacing what is there" if args.get("overwrite") else ""
         return f"Move {_named(paths[0])} to {_named(paths[1])}{over}"
-    words = f"{_VERBS.get(name, name)} {_named(paths[0])}"
+    words = f"{VERBS.get(name, name)} {_named(paths[0])}"
     return f"{words} for {visible(str(args.get('pattern', '')))}" if name == "search_files" else words
 
 
