@@ -15,6 +15,7 @@ from tests.profiles import NIGHTLY, examples
 from tests.tables import table
 
 from signoff.core import pieces
+from signoff.core.safe_text import kept_text
 from signoff.core.visible_text import is_clean, suspicious, visible
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "approval_flow.jsonl"
@@ -153,6 +154,19 @@ def test_on_one_line(text: str, shown: str) -> None:
 )
 def test_on_several_lines(text: str, shown: str) -> None:
     assert visible(text, lines=True) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"INFO{' ' * 29}server.py:70 \n\tx \n", f"INFO{' ' * 29}server.py:70 \n\tx \n"),
+        ("a\u3000b\u2800 \x1b[2J ", "a⟦U+3000⟧b⟦U+2800⟧ ⟦ESC⟧[2J "),
+        ("done\r\n" + "\n" * 40, "done⟦CR⟧⟦LF×41⟧"),
+    ],
+)
+def test_in_what_a_program_printed_blanks_are_shown_as_they_are(text: str, shown: str) -> None:
+    assert visible(text, lines=True, output=True) == shown
+    assert kept_text(shown, lines=True) == shown, "as it is kept"
 
 
 @pytest.mark.parametrize(

@@ -865,7 +865,7 @@ def test_what_a_program_writes_to_standard_error_is_passed_on_without_secrets(
 ) -> None:
     log = ServerLog(UpstreamServer(name="desk", command=("x",), env={"KEY": "hush-hush-hush"}))
     long = b"y" * (LONGEST_LINE - 5) + b"hush-hush-hush" + b"z" * LONGEST_LINE
-    os.write(log.fileno(), b"key=hush-hush-hush \x1b[2J\n")
+    os.write(log.fileno(), b"key=hush-hush-hush \x1b[2J" + b" " * 29 + b"x.py:7 \n")
     sent = threading.Thread(target=lambda: [os.write(log.fileno(), part) for part in (long, b"\nend\n")])
     sent.start()
     sent.join()
@@ -878,7 +878,7 @@ def test_what_a_program_writes_to_standard_error_is_passed_on_without_secrets(
 
     until(is_over, "it is passed on")
     log.close()
-    assert told.startswith("[desk] key=⟦masked 1: declared secret⟧ ⟦ESC⟧[2J\n")
+    assert told.startswith("[desk] key=⟦masked 1: declared secret⟧ ⟦ESC⟧[2J" + " " * 29 + "x.py:7 \n")
     assert "hush" not in told and told.count("\n") == 3
     assert log.told() == "; it said: end"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -11,11 +12,15 @@ import pytest
 from click import Choice
 from tests.server.web_desk import Page, WebDesk
 
+from signoff.broker import new_id
 from signoff.cli.runs_command import runs as runs_command
 from signoff.config.settings import Person
 from signoff.core.access import Permission
+from signoff.core.call import Call
+from signoff.core.card import safe_summary
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor, Delegation
+from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
 from signoff.core.verdict import Requirement
 from signoff.reports.run_report import ALL, GOING, RUN_STATES
@@ -102,6 +107,40 @@ def test_nothing_that_matches_is_said_with_a_way_to_all(desk: WebDesk) -> None:
         assert "Nothing that matches is waiting." in page.words
         assert "signoff demo" not in page.words
     assert "No pending requests" in WebDesk().get("/").words
+
+
+def test_rows_of_a_run_with_the_same_title_say_what_differs(desk: WebDesk) -> None:
+    deep, long = "/".join(["directory"] * 12), "x" * 30_000
+
+    def write(path: str, content: str, **more: Any) -> str:
+        args = {"path": path, "content": content, **more}
+        call = Call(tool="write_file", args=args, call_id=new_id(), worker=("clerk",))
+        asked = ApprovalRequest(
+            tool_call_id=call.call_id, tool_name=call.tool, args=args, call=call, run="batch", summary=f"Write {path}"
+        )
+        return desk.do(desk.office.broker.open([asked.changed_to(title=safe_summary(asked))]))[0].id
+
+    ids = [
+        *(write("a.txt", f"{'the same ' * 9}{end}", token=f"sk-{9 * end}") for end in ("one", "two")),
+        *(write(f"{deep}/{name}.txt", "same") for name in ("left", "right")),
+        *(write("big.txt", long + end) for end in ("", "y")),
+        write("b.txt", "alone"),
+    ]
+    apart = [f"content: …me the same {end}" for end in ("one", "two")]
+    apart += [f"path: …y/directory/{name}.txt" for name in ("left", "right")]
+    apart += [f"content: {length:,} characters" for length in (30_000, 30_001)]
+
+    def told(path: str) -> dict[str, str]:
+        titles = re.findall(r'data-row="(\w+)".*?<span class="row-title">(.*?)</span>', desk.get(path).source, re.DOTALL)
+        return {one: " ".join(re.sub(r"<[^>]*>", "", title).split()) for one, title in titles}
+
+    whole = told("/")
+    for one, words in zip(ids, [*apart, "Write b.txt"], strict=True):
+        assert whole[one].endswith(words), whole[one]
+    assert "sk-" not in str(whole)
+    fresh = write("b.txt", "not alone")
+    rows = told(f"/fragments/rows?id={fresh}")
+    assert {one: words.rpartition("content: ")[2] for one, words in rows.items()} == {ids[-1]: "alone", fresh: "not alone"}
 
 
 def test_a_changed_row_that_the_filter_leaves_out_is_marked(desk: WebDesk) -> None:

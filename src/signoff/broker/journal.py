@@ -165,11 +165,12 @@ class Journal:
 
     def result(self, text: str, *, longest: int = LONGEST_RESULT, secrets: Sequence[str] = ()) -> str:
         """Return the beginning of what a call returned as it may be kept; of a command that failed its end, too."""
-        kept, ended = self.text(text, longest=longest, secrets=secrets, lines=True), exit_text(text)
+        hidden, ended = (*self.secrets, *secrets), exit_text(text)
+        kept = safe_beginning(text, longest=longest, secrets=hidden, lines=True, output=True)
         if not ended or exit_text(kept):
             return kept
         last = without_exit(text).rstrip().rpartition("\n")[2]
-        told = (self.text(one, longest=LONGEST_RESULT, secrets=secrets) for one in (last, ended))
+        told = (safe_beginning(one, longest=LONGEST_RESULT, secrets=hidden, output=True) for one in (last, ended))
         return "{}\n{}\n[{}]".format(kept, *told)
 
     def args(self, args: Mapping[str, Any], *, secrets: Sequence[str] = ()) -> Mapping[str, Any]:

@@ -146,9 +146,9 @@ class Redactor:
         found = [span[0] for one in unescaped(text) if (span := self._declared.begun(one)) is not None]
         return min(found, default=None)
 
-    def visible(self, text: str, *, lines: bool = False) -> str:
+    def visible(self, text: str, *, lines: bool = False, output: bool = False) -> str:
         """Make hidden characters of a masked text visible, and keep its masks."""
-        shown = visible(text, lines=lines)
+        shown = visible(text, lines=lines, output=output)
         return _spelled(self.stem).sub(rf"{OPEN}\1{CLOSE}", shown) if self.masked else shown
 
     def _value(self, value: object, name: str, path: str, kind: str, depth: int) -> Any:

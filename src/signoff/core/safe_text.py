@@ -15,21 +15,23 @@ from signoff.core.terms import ArgCondition, Scope
 from signoff.core.visible_text import CLOSE, OPEN, has_hidden, visible
 
 
-def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False) -> str:
-    """Mask secrets and make hidden characters visible; line breaks are kept with `lines`."""
+def safe_text(text: str, *, secrets: Iterable[str] = (), lines: bool = False, output: bool = False) -> str:
+    """Mask secrets and make hidden characters visible; line breaks are kept with `lines`, blanks with `output`."""
     redactor = Redactor(secrets, avoid=text)
-    return redactor.visible(redactor.text(text), lines=lines)
+    return redactor.visible(redactor.text(text), lines=lines, output=output)
 
 
-def safe_beginning(text: str, *, longest: int, secrets: Iterable[str] = (), lines: bool = False) -> str:
+def safe_beginning(
+    text: str, *, longest: int, secrets: Iterable[str] = (), lines: bool = False, output: bool = False
+) -> str:
     """Return the beginning of a text, safe to show. Masked first, then cut: half a secret would not be recognised.
 
-    A text that cannot be masked is not shown.
+    A text that cannot be masked is not shown. `output` is as for `visible`.
     """
     read = read_ahead(text, longest)
     redactor = Redactor(secrets, avoid=read)
     try:
-        safe = redactor.visible(redactor.text(read), lines=lines)
+        safe = redactor.visible(redactor.text(read), lines=lines, output=output)
     except Exception as error:  # whatever is wrong with a text, what it is about goes on, and is recorded
         return f"(a text of {len(text):,} characters that could not be masked: {type(error).__name__})"
     if len(safe) <= longest and read is text:
@@ -52,7 +54,7 @@ def error_line(error: BaseException, *, secrets: Iterable[str] = ()) -> str:
 
 def kept_text(text: str, *, lines: bool = False) -> str:
     """Show a stored text that was made safe before: keep its markers and masks, escape anything hidden besides."""
-    shown = visible(text, lines=lines)
+    shown = visible(text, lines=lines, output=True)  # its blanks are as they were left then
     for bracket in (OPEN, CLOSE):
         shown = shown.replace(visible(bracket), bracket)
     return shown

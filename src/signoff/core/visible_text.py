@@ -39,15 +39,23 @@ _MOST_BREAKS = 6
 
 _BLANKS = rf"[ \t]{{{_LONGEST_GAP + 1},}}|[ \t]+(?![^\n])|"
 _ODD = re.compile(rf"{_BLANKS}\t+|[^\t\x20-\x7e]+")
-_ODD_BETWEEN_LINES = re.compile(rf"{_BLANKS}\n{{{_MOST_BREAKS + 1},}}|[^\t\n\x20-\x7e]+")
+_LONG_BREAK = rf"\n{{{_MOST_BREAKS + 1},}}"
+_ODD_BETWEEN_LINES = re.compile(rf"{_BLANKS}{_LONG_BREAK}|[^\t\n\x20-\x7e]+")
+_ODD_IN_OUTPUT = re.compile(r"[^\t\x20-\x7e]+")
+_ODD_IN_OUTPUT_BETWEEN_LINES = re.compile(rf"{_LONG_BREAK}|[^\t\n\x20-\x7e]+")
 
 
-def visible(text: str, *, lines: bool = False) -> str:
+def visible(text: str, *, lines: bool = False, output: bool = False) -> str:
     """Escape all hidden characters in `text`; line breaks and tabs are kept with `lines`.
 
-    Two different texts never give the same result. Apply it only once: it would escape its own markers.
+    With `output` it is what a program printed: its columns and ends of lines are made of blanks, and nobody approves
+    it, so blanks are kept. Two different texts never give the same result. Apply it only once: it would escape its own
+    markers.
     """
-    odd = _ODD_BETWEEN_LINES if lines else _ODD
+    if output:
+        odd = _ODD_IN_OUTPUT_BETWEEN_LINES if lines else _ODD_IN_OUTPUT
+    else:
+        odd = _ODD_BETWEEN_LINES if lines else _ODD
     read = (text[start:end] for start, end in pieces(text, _SEAM))
     return "".join([odd.sub(lambda found: "".join(_spell(found)), piece) for piece in read])
 

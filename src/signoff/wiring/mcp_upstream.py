@@ -570,13 +570,14 @@ class ServerLog:
     def _pass_on(self, reads: int) -> None:
         with os.fdopen(reads, "rb") as lines:
             while line := lines.readline(LONGEST_LINE):
-                text = safe_text(line.decode(errors="replace").rstrip("\n"), secrets=self._server.secrets)
+                text = line.decode(errors="replace").rstrip("\n")
+                text = safe_text(text, secrets=self._server.secrets, lines=True, output=True)
                 if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                     text = f"{text[: LONGEST_LINE // 2]}…"  # a secret cut at the end would not be recognised and masked
                     while (rest := lines.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                         pass
                 if text.strip():
-                    self._last = shortened(text, 300)
+                    self._last = shortened(" ".join(text.split()), 300)
                 with suppress(OSError, ValueError):
                     sys.stderr.write(f"[{self._server.name}] {text}\n")
                     sys.stderr.flush()
