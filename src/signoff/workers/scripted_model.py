@@ -49,9 +49,19 @@ class ScriptedModel(FunctionModel):
         try:
             text = file.read_text(encoding="utf-8")
         except FileNotFoundError as error:
-            raise ScriptError("there is no such file", place=Place(str(path))) from error
+            at = "" if file.is_absolute() else f" in {Path.cwd()}"
+            raise ScriptError(
+                f"the model's script is missing: there is no file of this name{at}",
+                place=Place(str(path)),
+                fix="create it, or name another script or model",
+            ) from error
         except (OSError, UnicodeDecodeError) as error:
-            raise ScriptError(f"cannot be read: {error}", place=Place(str(path))) from error
+            why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+            raise ScriptError(
+                f"the model's script cannot be read: {why}",
+                place=Place(str(path)),
+                fix="make it a text in UTF-8 that you may read, or name another script or model",
+            ) from error
         try:
             document = read_document(text, file=str(path))
         except PolicyError as error:
