@@ -14,12 +14,14 @@ from uuid import UUID
 import pytest
 from tests.server.aap_desk import LOOK, REFUND, RULES, AapDesk, Agent
 
+from signoff.cli.request_report import history_facts
 from signoff.core.card import card_for
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.verdict import Effect
 from signoff.errors import AlreadySettled, WrongFile
+from signoff.reports.request_sheet import TOLD, request_sheet
 from signoff.testing import FakeClock
 from signoff.testing.office import soon
 
@@ -175,6 +177,12 @@ async def test_other_arguments_become_a_no_that_says_what_to_send(desk: AapDesk,
     )
     await agent.refused(409, "not_approved", "POST", f"/requests/{asked['id']}/consume", key="x")
     assert (await desk.broker.get(request.id)).state is State.CANCELLED, "the approval is of no use to anybody"
+    sheet = await request_sheet(desk.broker, request.id)
+    assert sheet[TOLD]["status"] == "cancelled: its approval is void"
+    asked_about, voted, settled, void = [told for _, told in history_facts(sheet)]
+    assert asked_about.startswith("asked") and voted.startswith("voted: approved with other arguments, by ben")
+    assert settled.startswith("settled: approved, by ben")
+    assert void.startswith("approval void: “ben wants other arguments"), "it is not settled a second time"
 
 
 async def test_silence_expires_when_the_agents_time_is_up(desk: AapDesk, agent: Agent, clock: FakeClock) -> None:

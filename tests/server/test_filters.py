@@ -131,7 +131,9 @@ def test_rows_of_a_run_with_the_same_title_say_what_differs(desk: WebDesk) -> No
     apart += [f"content: {length:,} characters" for length in (30_000, 30_001)]
 
     def told(path: str) -> dict[str, str]:
-        titles = re.findall(r'data-row="(\w+)".*?<span class="row-title">(.*?)</span>', desk.get(path).source, re.DOTALL)
+        titles = re.findall(
+            r'data-row="(\w+)".*?<span class="row-title">(.*?)</span>', desk.get(path).source, re.DOTALL
+        )
         return {one: " ".join(re.sub(r"<[^>]*>", "", title).split()) for one, title in titles}
 
     whole = told("/")
@@ -140,7 +142,10 @@ def test_rows_of_a_run_with_the_same_title_say_what_differs(desk: WebDesk) -> No
     assert "sk-" not in str(whole)
     fresh = write("b.txt", "not alone")
     rows = told(f"/fragments/rows?id={fresh}")
-    assert {one: words.rpartition("content: ")[2] for one, words in rows.items()} == {ids[-1]: "alone", fresh: "not alone"}
+    assert {one: words.rpartition("content: ")[2] for one, words in rows.items()} == {
+        ids[-1]: "alone",
+        fresh: "not alone",
+    }
 
 
 def test_a_changed_row_that_the_filter_leaves_out_is_marked(desk: WebDesk) -> None:

@@ -97,7 +97,9 @@ def test_a_wrong_script_says_where(tmp_path: Path, text: str, place: str, proble
 
 
 def test_a_script_or_model_that_is_not_there_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ScriptError, match=r"none.yaml: the model.s script is missing: .*\n  create it, or name another script or model"):
+    with pytest.raises(
+        ScriptError, match=r"none.yaml: the model.s script is missing: .*\n  create it, or name another script or model"
+    ):
         model_named(f"script:{tmp_path}/none.yaml")
     with pytest.raises(WrongUse, match="cannot be used"):
         model_named("nobody:nothing")

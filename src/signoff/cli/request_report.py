@@ -133,10 +133,15 @@ def _call_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
 
 def history_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
     """Every event about a request, in order."""
+    was_approved = False
     for entry in sheet["history"]:
-        body = entry["body"]
+        body, kind = entry["body"], entry["kind"]
+        if kind == "assigned" and not body.get("to"):
+            kind = "released"
+        elif kind == "settled" and body.get("ending") == "cancelled":  # it is not settled a second time
+            kind, body = "approval void" if was_approved else "withdrawn", {**body, "ending": None}
+        was_approved |= body.get("ending") == "approved"
         told = ", ".join(_told(body))
-        kind = "released" if entry["kind"] == "assigned" and not body.get("to") else entry["kind"]
         yield short_local(_moment(entry["at"])), f"{safe(kind)}{f': {told}' if told else ''}"
 
 

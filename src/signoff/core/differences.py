@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os.path
 from collections.abc import Mapping, Sequence
 
 from signoff.core.redact import redact
@@ -29,10 +28,16 @@ def differences(requests: Sequence[ApprovalRequest]) -> list[str]:
     found: list[list[str]] = [[] for _ in every]
     for name in names[:_MOST]:
         values = [texts.get(name) for texts in every]
-        same = len(os.path.commonprefix([one for one in values if one is not None]))
+        same = _same([one for one in values if one is not None])
         for said, value in zip(found, values, strict=True):
             said.append(f"no {visible(name)}" if value is None else f"{visible(name)}: {_around(value, same)}")
     return [", ".join(said) for said in found]
+
+
+def _same(values: Sequence[str]) -> int:
+    """Return how many characters all values begin with."""
+    first, last = min(values), max(values)
+    return next((at for at, pair in enumerate(zip(first, last)) if pair[0] != pair[1]), min(len(first), len(last)))
 
 
 def _differs(name: str, every: Sequence[Mapping[str, str]]) -> bool:

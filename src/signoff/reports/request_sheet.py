@@ -60,7 +60,7 @@ def sheet_of(request: ApprovalRequest, history: Sequence[Entry], *, viewer: str 
         card, problem = None, f"this call cannot be shown, so it cannot be approved: {visible(str(error))}"
     status, last = status_of(request), request.votes[-1].decision if request.votes else None
     told = {
-        "status": status.title,
+        "status": f"{status.title}: its approval is void" if _was_approved(request, history) else status.title,
         "needs": card.needs if card is not None else "",
         "agreed": visible(agreed_text(request)) if card is not None else "",
         "who": visible(who(request.requirement)),
@@ -209,6 +209,14 @@ def _void(request: ApprovalRequest, vote: Vote) -> str:
     if request.state is not State.PENDING or not vote.decision.approved:
         return ""
     return masked(why_not_entitled(request.requirement, vote.principal, request.parties))
+
+
+def _was_approved(request: ApprovalRequest, history: Sequence[Entry]) -> bool:
+    """Whether a cancelled request had been approved: then people read both, and how it ended."""
+    if request.state is not State.CANCELLED:
+        return False
+    settled = (event_body(entry.body) for entry in history if entry.kind == "settled")
+    return any(isinstance(one, dict) and cast("dict[str, Any]", one).get("ending") == "approved" for one in settled)
 
 
 def _vote_data(vote: Vote, secrets: Sequence[str]) -> dict[str, Any]:

@@ -132,7 +132,10 @@ def _listed(
 ) -> WaitingList:
     count = tx.listings.waiting(most=MOST_COUNTED + 1)
     return WaitingList(
-        groups=tuple(_groups(items, others, _apart(tx, items))), count=min(count, MOST_COUNTED), more=count > MOST_COUNTED, last=last
+        groups=tuple(_groups(items, others, _apart(tx, items))),
+        count=min(count, MOST_COUNTED),
+        more=count > MOST_COUNTED,
+        last=last,
     )
 
 
