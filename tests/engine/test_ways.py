@@ -335,6 +335,8 @@ def check_said_once(way: Way, engine: Between) -> None:
     if way.name == "bot":  # whoever runs it reads it in the log, with the traceback
         return
     assert said.count(f"{TOLD}{engine.ends[0].text}") == said.count(TOLD) == 1
+    headings = [line for line in said.splitlines() if line.startswith("run ")]
+    assert len(headings) == (1 if way.name == "watch" else 0), "a try that says nothing new has no heading"
     assert way.is_of_program or "\nsignoff retries; or run: signoff resume " in said
 
 

@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse
 
 from signoff.server import listener
 from signoff.server.listener import MOST_CONNECTIONS, bound, listener_for, stopped
+from signoff.server.security_headers import SECURITY
 
 GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n"
@@ -73,7 +74,8 @@ async def test_more_clients_than_there_is_room_for_are_sent_away(monkeypatch: py
     async with connected(3) as clients:
         for reader, writer in clients[:1]:
             writer.write(GET)
-            assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+            said = await reader.readuntil(b"\r\n\r\n")
+            assert said.startswith(b"HTTP/1.1 503") and b"\r\nx-frame-options: DENY\r\n" in said
 
 
 async def test_connections_without_a_request_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +147,7 @@ async def test_a_request_that_ends_in_two_places_is_refused_and_nothing_after_it
     async with connected() as [(reader, writer)]:
         writer.write(b"POST / HTTP/1.1\r\nHost: here\r\n" + head + b"\r\n\r\n" + CHUNKED + SMUGGLED)
         said = await reader.read()  # until the connection is closed
-    assert said.startswith((b"HTTP/1.1 400", b"HTTP/1.1 501")), said
+    assert said.startswith((b"HTTP/1.1 400", b"HTTP/1.1 501")) and b"\r\nx-frame-options: DENY" in said, said
     assert said.count(b"HTTP/1.1") == 1, "the next request is not answered"
 
 
@@ -154,6 +156,17 @@ async def test_chunks_in_a_version_without_them_are_refused_too() -> None:
         writer.write(b"POST / HTTP/1.0\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n" + CHUNKED + SMUGGLED)
         said = await reader.read()
     assert said.count(b"HTTP/1.1") == 1 and b" 400 " in said
+
+
+async def test_what_is_answered_to_a_request_that_cannot_be_read_has_our_headers() -> None:
+    async with connected() as [(reader, writer)]:
+        writer.write(b"no request at all\r\n\r\n")
+        said = await reader.read()
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert (head.partition(b"\r\n")[0], body) == (b"HTTP/1.1 400 Bad Request", b"Invalid HTTP request received.")
+    for name, value in SECURITY.items():
+        assert f"\r\n{name}: {value}".encode() in head, name
+    assert b"\r\ncache-control: no-store" in head and b"server:" not in head
 
 
 async def test_chunks_alone_are_fine_and_the_connection_stays() -> None:

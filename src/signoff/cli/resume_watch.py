@@ -52,6 +52,8 @@ class WatchedRuns(TerminalRuns):
         """Runs that could be resumed at the start. They are, whether or not somebody answered."""
         self._told: dict[str, str] = {}
         """What was printed of runs that cannot be resumed here, by run id."""
+        self._named: set[str] = set()
+        """Runs that were named as they were taken up, and of which nothing new was printed since."""
         self._trouble = ""
         self._builds = JobBuilds(lambda run: None)
 
@@ -90,13 +92,16 @@ class WatchedRuns(TerminalRuns):
         self._trouble = ""
         self._told.pop(run.id, None)
         self._first.discard(run.id)
-        if not self.going.as_json:
+        if not self.going.as_json and run.id not in self._named:
+            self._named.add(run.id)
             click.echo(f"run {run.id}: {agent_name(run.agent)}", err=True)
         return await self.at_terminal(run, self._builds.built)
 
     async def ended(self, run: SavedRun, end: SegmentEnd, *, again: bool) -> None:
         if again:
             return
+        # Until it is retried with another end, or another run comes to something, its name stands right above.
+        self._named &= {run.id} if end.came in (Came.FAILED, Came.UNREACHABLE, Came.HALTED) else set()
         match end.came:
             case Came.ENDED if end.error is not None:
                 self._say(run, f"the agent failed: {end.text}", end.error)

@@ -20,6 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from signoff.core.moment import moment_text
 from signoff.errors import WrongUse
+from signoff.server.security_headers import SECURITY
 from signoff.server.sound_framing import SoundFraming
 
 GRACE = 3
@@ -32,11 +33,31 @@ HEADERS_TAKE, BODY_TAKES = 10.0, 30.0
 closed."""
 
 
+_SECURITY = (*SECURITY.items(), ("cache-control", "no-store"))
+
+
 class _OneAtATime(H11Protocol):
-    """Hangs up after a response if the next request was sent before it: one sender could queue any number of them."""
+    """Hangs up after a response if the next request was sent before it: one sender could queue any number of them.
+
+    What uvicorn answers by itself has our headers, too: to what cannot be read (400) and is one too many (503).
+    """
+
+    def send_400_response(self, msg: str) -> None:
+        headers = [("content-type", "text/plain; charset=utf-8"), ("connection", "close"), *_SECURITY]
+        events = (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=msg.encode("ascii")),
+        )
+        self.transport.write(b"".join(self.conn.send(one) or b"" for one in (*events, h11.EndOfMessage())))
+        self.transport.close()
 
     def handle_events(self) -> None:
+        most, before = self.limit_concurrency, self.cycle
+        is_full = most is not None and max(len(self.connections), len(self.tasks)) >= most
         super().handle_events()
+        if is_full and self.cycle is not before:
+            added = [(name.encode(), value.encode()) for name, value in _SECURITY]
+            self.cycle.default_headers = [*self.cycle.default_headers, *added]
         if self.conn.their_state is h11.DONE and self.conn.trailing_data[0]:
             self.cycle.keep_alive = False
 

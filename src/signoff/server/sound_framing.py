@@ -5,6 +5,8 @@ from __future__ import annotations
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from signoff.server.security_headers import add_security
+
 REFUSAL = "this request says in two ways where it ends, or in a way that HTTP/1.0 does not have\n"
 
 
@@ -22,7 +24,9 @@ class SoundFraming:
         if scope["type"] != "http" or _is_sound(scope):
             await self._app(scope, receive, send)
             return
-        await PlainTextResponse(REFUSAL, 400, headers={"Connection": "close"})(scope, receive, send)
+        refusal = PlainTextResponse(REFUSAL, 400, headers={"Connection": "close"})
+        add_security(refusal.headers)
+        await refusal(scope, receive, send)
 
 
 def _is_sound(scope: Scope) -> bool:
