@@ -77,8 +77,8 @@ def test_installed_for_a_server_with_the_credential_of_an_instance(
     file.write_text(json.dumps(settings))
     again = f"signoff hook install claude-code --server http://127.0.0.1:8420 --token-file '{token}'"
     assert f"{again} writes it" in desk.run("hook", "status").out, "what is repaired asks the same people as before"
-    [found] = [one for one in json.loads(desk.run("doctor", "--json").out)["findings"] if one["check"] == "hook"]
-    assert found["fix"] == f"{again} repairs its entries"
+    found = [one for one in json.loads(desk.run("doctor", "--json").out)["findings"] if one["check"] == "hook"]
+    assert f"{again} repairs its entries" in [one["fix"] for one in found]
     said = desk.run("hook", "install", "claude-code", "--yes").out
     assert "asks the people of http://127.0.0.1:8420 until now, and those here from now on" in said
     assert "--server" not in file.read_text()
@@ -149,6 +149,37 @@ def test_status_says_that_codex_skips_a_hook_that_it_does_not_trust(
     state = f'[hooks.state."{file}:pre_tool_use:0:0"]\ntrusted_hash = "sha256:1"\n'
     (home / ".codex" / "config.toml").write_text(state)
     assert desk.run("hook", "status").code == 0, "whether it is the hash of today's hook only Codex can tell"
+
+
+@pytest.mark.parametrize(
+    ("says", "code", "told"),
+    [
+        (
+            "2.1.88 (Claude Code)",
+            1,
+            "this is Claude Code 2.1.88, and before 2.1.89 it changes command lines with pipes",
+        ),
+        ("2.0.77", 1, "use 2.1.89 or newer (`claude update`, or npm install -g @anthropic-ai/claude-code@latest"),
+        ("2.1.89 (Claude Code)", 0, ""),
+        ("2.2.0-beta.1", 0, ""),
+        ("3.0", 0, ""),
+        ("usage: claude", 0, "it is not known which version of Claude Code runs (`claude --version` says none): use"),
+        (None, 0, "(there is no `claude` on your PATH): use 2.1.89 or newer"),
+    ],
+)
+def test_an_agent_that_changes_calls_behind_its_hook_is_too_old(
+    desk: Desk, home: Path, monkeypatch: pytest.MonkeyPatch, says: str | None, code: int, told: str
+) -> None:
+    if says is not None:
+        (home / "claude").write_text(f"#!/bin/sh\necho '{says}'\n")
+        (home / "claude").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:/bin" if says is not None else str(home))
+    done, status = desk.run("hook", "install", "claude-code", "--yes"), desk.run("hook", "status")
+    assert told in done.out + done.err and told in status.out and done.code == 0 and status.code == code
+    assert bool(told) == ("2.1.89 or newer" in done.out + done.err) == ("2.1.89 or newer" in status.out)
+    found = [one for one in json.loads(desk.run("doctor", "--json").out)["findings"] if one["check"] == "hook"]
+    assert [one["severity"] for one in found] == ([] if not told else ["error" if code else "note"])
+    assert all("use 2.1.89 or newer" in one["what"] and not one["fix"] for one in found)
 
 
 def test_two_hooks_for_one_agent_are_named(desk: Desk, home: Path) -> None:

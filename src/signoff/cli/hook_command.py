@@ -56,6 +56,7 @@ def install(
     """Install the hook for AGENT. The change to its settings is shown as a diff first; other hooks are not changed."""
     from signoff.cli.durations import read_duration
     from signoff.cli.terminal_text import safe
+    from signoff.outside.agent_version import check_version
     from signoff.outside.hook_check import server_in
     from signoff.outside.hook_settings import commands_in, hook_command, installed, is_own_command
     from signoff.wiring import hook_launcher
@@ -74,6 +75,9 @@ def install(
     after = installed(before, place, command, patience, hooked_on)
     if not _change(place, before, after, dry_run=dry_run, yes=yes):
         return
+    version = check_version(place.host)
+    if told := version.problem or version.unknown:
+        click.echo(f"{'Warning' if version.problem else 'Note'}: {safe(told)}.", err=bool(version.problem))
     if place.host.needs:
         click.echo(f"Note: {place.host.needs}.")
     if hooked_on is HookedOn.PERMISSION_REQUEST:
@@ -117,6 +121,8 @@ def status(as_json: bool) -> None:
             click.echo(f"{one.place.agent:12}  {safe(one.place.file)}: {one.state}")
             for problem in one.problems:
                 click.echo(f"              ! {safe(problem)}")
+            if one.version.unknown:
+                click.echo(f"              ? {safe(one.version.unknown)}")
         for title in dict.fromkeys(one.place.host.title for one in found if one.is_installed):
             click.echo(
                 f"Note: {title} runs a call if the shell of its hook is killed, or its timeout for the hook passes."

@@ -37,7 +37,9 @@ def differences(requests: Sequence[ApprovalRequest]) -> list[str]:
 def _same(values: Sequence[str]) -> int:
     """Return how many characters all values begin with."""
     first, last = min(values), max(values)
-    return next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), min(len(first), len(last)))
+    return next(
+        (at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), min(len(first), len(last))
+    )
 
 
 def _differs(name: str, every: Sequence[Mapping[str, str]]) -> bool:

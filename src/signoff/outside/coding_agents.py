@@ -104,6 +104,14 @@ class CodingAgent:
     """Its units of a timeout per second."""
     needs: str = ""
     """What the user has to do besides."""
+    program: str = ""
+    """The name of its program."""
+    least: tuple[int, ...] = ()
+    """The least version that runs exactly what its hook judged; empty if all that are known do."""
+    flaw: str = ""
+    """What older ones do."""
+    update: str = ""
+    """What installs the newest one."""
     variable: str = ""
     """The environment variable that names the project. It precedes the call's directory, which the agent can change."""
     # What it has
@@ -602,6 +610,11 @@ CLAUDE_CODE = CodingAgent(
         HookedOn.PERMISSION_REQUEST: ("PermissionRequest", "PostToolUse", "PostToolUseFailure"),
     },
     needs="running sessions keep their old hooks: restart them",
+    program="claude",
+    # Tried with releases from 2.0.77 to 2.1.97: it settles paths before its hook since 2.1.88, lines since 2.1.89.
+    least=(2, 1, 89),
+    flaw="it changes command lines with pipes, and paths, after the hook has judged them",
+    update="`claude update`, or npm install -g @anthropic-ai/claude-code@latest,",
     variable="CLAUDE_PROJECT_DIR",
     labels=_labels(
         proc_exec="Bash",

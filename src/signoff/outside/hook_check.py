@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, cast
 
 from signoff.errors import WrongUse
+from signoff.outside.agent_version import FINE, VersionCheck, check_version
 from signoff.outside.coding_agents import HookedOn
 from signoff.outside.hook_settings import HookPlace, commands_in, is_own_command, project_places, user_places
 from signoff.outside.hook_trust import why_skipped
@@ -29,6 +30,7 @@ class HookFinding:
     problems: tuple[str, ...] = ()
     repair: str = ""
     """The command that installs the same hook again, if there is one."""
+    version: VersionCheck = FINE
     is_skipped: bool = False
     """Whether the agent does not run it, so that nothing is judged."""
 
@@ -48,6 +50,7 @@ class HookFinding:
             "installed": self.is_installed,
             "skipped": self.is_skipped,
             "problems": problems,
+            "version_unknown": self.version.unknown,
         }
 
 
@@ -86,10 +89,12 @@ def _finding(place: HookPlace) -> HookFinding:
     known = cast("Mapping[str, Any]", settings) if isinstance(settings, dict) else dict[str, Any]()
     problems = [*_loose(known), *(_wrong(place, own, hooks) if own else ())]
     skipped = why_skipped(place) if own else ""
+    version = check_version(place.host) if own else FINE
     return HookFinding(
         place=place,
         is_installed=bool(own),
-        problems=(*((skipped,) if skipped else ()), *problems),
+        problems=tuple(filter(None, (skipped, version.problem, *problems))),
+        version=version,
         repair=install_command(place, own) if own else "",
         is_skipped=bool(skipped),
     )
