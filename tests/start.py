@@ -42,8 +42,8 @@ SIGNOFF = [sys.executable, "-c", "from signoff.cli.main import main; main()"]
 """The program; its arguments come behind."""
 PATIENCE = 120
 """Seconds until a program that has not ended is killed, which is a failure of the test."""
-HONOURED = frozenset({"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"})
-"""What a fork can do of that which Python reads from the environment when it starts."""
+HONOURED = frozenset({"PYTHON", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"})
+"""What a fork can do of that which Python reads from the environment when it starts; `PYTHON` only `./dev` reads."""
 PR_SET_CHILD_SUBREAPER = 36
 
 

@@ -125,7 +125,8 @@ def test_what_a_fork_cannot_honour_has_an_interpreter_of_its_own() -> None:
     assert not start.can_fork([sys.executable, "-I", "-c", "print(1)"], {})
     assert not start.can_fork(["/bin/sh", "-c", "true"], {})
     assert not start.can_fork(asked, {"PYTHONIOENCODING": "latin-1"})
-    assert start.can_fork(asked, {"PYTHONPATH": "x"}) is (sys.platform == "linux")
+    for honoured in ("PYTHONPATH", "PYTHON"):  # the second says to `./dev` which Python to take
+        assert start.can_fork(asked, {honoured: "x"}) is (sys.platform == "linux")
 
 
 def test_one_that_does_not_end_is_ended_though_somebody_reads_what_it_prints() -> None:
