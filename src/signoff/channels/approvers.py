@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
+from signoff.channels.headless import HeadlessApprover
+from signoff.channels.script_approver import Answer, ScriptedApprover
+from signoff.channels.terminal import TerminalApprover
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from signoff.channels.headless import HeadlessApprover
     from signoff.channels.rule_drafts import DraftRules
-    from signoff.channels.script_approver import Answer, ScriptedApprover
-    from signoff.channels.terminal import TerminalApprover
     from signoff.channels.tui import TuiApprover
     from signoff.core.people import Actor
 
@@ -33,8 +34,6 @@ def terminal_approver(
     `can_stop` offers a key that leaves open requests undecided, so that the run is suspended. `draft_rules` offers a
     key that makes a rule from the call.
     """
-    from signoff.channels.terminal import TerminalApprover
-
     return TerminalApprover(
         console,
         actor=actor,
@@ -72,13 +71,9 @@ def tui_approver(
 
 def headless_approver(otherwise: Literal["deny", "park"] = "deny") -> HeadlessApprover:
     """Return an approver that asks nobody: it denies every call, or leaves it pending. It never approves."""
-    from signoff.channels.headless import HeadlessApprover
-
     return HeadlessApprover(otherwise)
 
 
 def scripted_approver(answers: Iterable[Answer], *, by: Actor | None = None) -> ScriptedApprover:
     """Return an approver that answers from a list, as a script or as the actor `by`. For tests and demos."""
-    from signoff.channels.script_approver import ScriptedApprover
-
     return ScriptedApprover(answers, by=by)

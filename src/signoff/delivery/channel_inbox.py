@@ -10,7 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from signoff.broker.comments import with_comments
+from signoff.broker.grants import check_terms
 from signoff.broker.readers import has_read, note_reader
+from signoff.broker.unknown_outcomes import unknown_requests
 from signoff.core.card import effect_of_edit
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
@@ -109,8 +111,6 @@ class StoreInbox:
         return await self.broker.store.read(lambda tx: _readable(tx, tx.queue.open()))
 
     async def unknown(self) -> Sequence[ApprovalRequest]:
-        from signoff.broker.unknown_outcomes import unknown_requests
-
         return await self.broker.store.read(unknown_requests)
 
     async def recent(self, *, limit: int) -> Sequence[ApprovalRequest]:
@@ -139,8 +139,6 @@ class StoreInbox:
 
     async def grant_text(self, request_id: str, decision: ApprovalDecision) -> str:
         """Return exactly what would be remembered. Raises if that is not allowed or the request is not pending."""
-        from signoff.broker.grants import check_terms
-
         request = await self.broker.get(request_id)
         if request.state is not State.PENDING:
             raise self._safe(AlreadySettled(settled_text(request)).with_moment(settled_at(request)), request)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from signoff.broker import Broker
+from signoff.broker.edits import checked_edit
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
 from signoff.core.offer import may_be_remembered
@@ -90,8 +91,6 @@ class GateAnswers:
         """Return edited arguments as they will run. The asking run checks them if it is here, else the record."""
         if (check := self.edits.get(request.id)) is not None:
             return await check(args)
-        from signoff.broker.edits import checked_edit
-
         policy = await self.broker.policies.of(request, beside=self.policy)
         if policy is None:
             raise EditRefused(("the policy has changed since the request was made, so signoff has to ask again",))

@@ -29,6 +29,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from signoff.attached.marks import mark_attributes
 from signoff.broker import Broker
+from signoff.channels.terminal import TerminalApprover
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent
 from signoff.core.grant import Grant
@@ -511,8 +512,6 @@ _CANNOT_PAUSE = (
 
 
 def _terminal(gate: Gate) -> ApproverLike:
-    from signoff.channels.terminal import TerminalApprover
-
     return TerminalApprover(secrets=gate.secrets)
 
 

@@ -25,6 +25,7 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolApp
 from pydantic_ai.toolsets import ToolsetTool
 
 from signoff.channels.approver import ApproverCalls
+from signoff.channels.terminal import TerminalApprover
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Keeps
 from signoff.core.grant import call_of, grant_from, has_identity
@@ -258,8 +259,6 @@ async def _from_person(
         return []
     approver = how.approver
     if approver is None:
-        from signoff.channels.terminal import TerminalApprover
-
         approver = TerminalApprover()
     calls = ApproverCalls(approver, how.mode)
     if len(waiting) > 1 and calls.takes_several:

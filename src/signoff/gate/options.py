@@ -23,6 +23,7 @@ from signoff.policy.tool_labels import label_problem, pattern_problem
 from signoff.ports import Store
 from signoff.store.memory_store import MemoryStore
 from signoff.store.signing_key import Keys
+from signoff.store.store_factory import open_store
 
 Rules: TypeAlias = Policy | Layers | str | os.PathLike[str] | Sequence[Mapping[str, Any]]
 """A policy file, a policy, or the rules themselves."""
@@ -214,8 +215,6 @@ def open_given(store: Store | str | None) -> Store:
         return MemoryStore()
     if isinstance(store, str):
         refuse_store_in_sandbox()
-        from signoff.store.store_factory import open_store
-
         return open_store(store)
     return store
 

@@ -18,12 +18,20 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from signoff.broker import new_id
+from signoff.core.canonical import digest
 from signoff.core.summary import own_words
+from signoff.outside.outside_call import OutsideCall
+from signoff.outside.outside_gate import TIMEOUT, CallPermission
+from signoff.outside.transcripts import background
+from signoff.policy.places import folded
+from signoff.policy.secret import secret_place
+from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.file_patterns import Unclear
+from signoff.policy.shell.filters import names_secret
 
 if TYPE_CHECKING:
     from signoff.found_files import EntryCount
-    from signoff.outside.outside_call import OutsideCall
-    from signoff.outside.outside_gate import CallPermission
 
 Args: TypeAlias = "Mapping[str, Any]"
 
@@ -162,8 +170,6 @@ class CodingAgent:
             server=_server(event),
         )
         if moment is not HookMoment.AFTER:
-            from signoff.outside.transcripts import background
-
             call = replace(
                 call, shown_session=_text(event, "session_id"), background=partial(background, self.name, event)
             )
@@ -178,8 +184,6 @@ class CodingAgent:
 
         A tool of an MCP server is none of the agent's own, whatever its name: `server` is its toolset.
         """
-        from signoff.outside.outside_call import OutsideCall
-
         where = os.path.realpath(where) if os.path.isabs(where) else where
         labels = frozenset[str]() if server else self.labels.get(tool, frozenset())
         reading = _NOTHING if server else self.readings.get(tool, _NOTHING)
@@ -239,13 +243,9 @@ def _call_id(event: Args, moment: HookMoment) -> str:
     if moment is HookMoment.AFTER:
         return ""
     if moment is HookMoment.PROMPT:
-        from signoff.broker import new_id
-
         return new_id()
     if "timestamp" not in event:
         return _text(event, "tool_use_id")  # raises
-    from signoff.core.canonical import digest
-
     return f"{_text(event, 'timestamp')}.{digest(event.get('tool_input'))[:16]}"
 
 
@@ -264,7 +264,6 @@ def _qualified(tool: str, server: str) -> str:
 
 def _typed(args: Args) -> str:
     """Return why a command runs what its agent can type, unasked."""
-    from signoff.policy.shell.command_facts import read_shell
     from signoff.policy.shell.typed_commands import typed_into
 
     why = typed_into(read_shell(command)) if isinstance(command := args.get("command"), str) else ""
@@ -279,8 +278,6 @@ def said(permission: CallPermission) -> str:
     if permission.allowed:
         return f"signoff: {permission.reason}" if permission.reason else "signoff: allowed"
     about = f" (request {permission.request})" if permission.request else ""
-    from signoff.outside.outside_gate import TIMEOUT
-
     by = f" by {permission.by}" if permission.by != TIMEOUT else ""
     return f"signoff: refused{by}: {permission.reason}{about}. Do not try to get around it."
 
@@ -355,8 +352,6 @@ class Search(ToolReading):
 
     def doubt(self, args: Args, where: str) -> str:
         """Return why a pattern may find a secret place. One that only leaves files out finds none."""
-        from signoff.policy.shell.filters import names_secret
-
         tree = _Tree(where)
         selected: list[str] = []
         for name in self._patterns:
@@ -438,8 +433,6 @@ class _Tree:
         """Return the secret file that a pattern or a directory stands for, seen from `start`, or from where the agent
         works; "" if there is none. It matches hidden names.
         """
-        from signoff.policy.shell.file_patterns import Unclear
-
         where = start or self._where
         ends = tuple(f".{end.lower()}" for end in re.split("[{,}]", _ENDING.sub(r"\1", pattern)) if end)
         ends = ends if _ENDING.fullmatch(pattern) else ()
@@ -458,8 +451,6 @@ class _Tree:
         It reads hidden files but for those that ignore files leave out, and these too if patterns have `selected` them.
         What git tracks is shared with everybody who has the project: a search that selects nothing may print it.
         """
-        from signoff.policy.shell.file_patterns import Unclear
-
         try:
             for path, why, is_linked in self._secrets_below(start):
                 if is_linked and path:
@@ -474,7 +465,6 @@ class _Tree:
 
     def _is_tracked(self, path: str, start: str) -> bool:
         from signoff.found_files import EntryCount, tracked_below
-        from signoff.policy.shell.file_patterns import Unclear
 
         if self._tracked is None:
             try:
@@ -488,7 +478,6 @@ class _Tree:
         symlink or reached by one.
         """
         from signoff.found_files import MOST_LINKS, files_below
-        from signoff.policy.secret import secret_place
 
         found = self._secrets.get(top)
         if found is None:
@@ -505,7 +494,6 @@ class _Tree:
 def _otherwise_spelt(patterns: Iterable[str], where: str) -> list[str]:
     """Return where patterns begin on the disk, if they do not say so themselves: in other letters."""
     from signoff.found_files import EntryCount
-    from signoff.policy.shell.file_patterns import Unclear
 
     count = EntryCount()
     found: list[str] = []
@@ -522,8 +510,6 @@ def _starts(pattern: str, where: str, count: EntryCount) -> Iterator[str]:
 
     A backslash separates directories to some programs and quotes to others. Raises `Unclear` if there is too much.
     """
-    from signoff.policy.shell.file_patterns import Unclear
-
     for text in dict.fromkeys((pattern, pattern.replace("\\", "/"), pattern.replace("\\", ""))):
         plain = _WILD_PART.split(text, maxsplit=1)[0]
         found = ["/" if plain.startswith("/") else where]
@@ -537,8 +523,6 @@ def _starts(pattern: str, where: str, count: EntryCount) -> Iterator[str]:
 
 def _named(directory: str, name: str, count: EntryCount) -> Iterator[str]:
     """Yield the entries of a directory that have a name, in any spelling of its letters."""
-    from signoff.policy.places import folded
-
     count.take()
     try:
         names = os.listdir(directory)

@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 from signoff.outside.outside_call import OutsideCall
 from signoff.policy.phrases import shown
+from signoff.policy.shell.command_facts import read_shell
 from signoff.regular_file import bytes_of
+from signoff.toolsets.builtin.shell.git_config import repository_runs
 
 _POINTER = re.compile(r"gitdir:\s*(.+?)\s*")
 _MOVERS = ("cd", "pushd", "popd", None)
@@ -40,8 +42,6 @@ def looked_around(call: OutsideCall, root: str) -> OutsideCall:
 
 def git_doubt(command: str, root: str, directory: str) -> str:
     """Return why git may run programs in a command line that starts in a directory; "" if nothing says so."""
-    from signoff.toolsets.builtin.shell.git_config import repository_runs
-
     try:
         places = list(_places(command, directory))
         own = _repository(root) if places else None
@@ -68,8 +68,6 @@ def _is_of(found: _Repository, own: _Repository) -> bool:
 
 def _places(command: str, start: str) -> Iterator[str | None]:
     """Yield the directories that the git commands of a line may work in; None: one that is not known."""
-    from signoff.policy.shell.command_facts import read_shell
-
     facts = read_shell(command)
     plain: set[Sequence[str | None]] = set()
     reached: set[str | None] = {start}

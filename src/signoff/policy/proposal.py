@@ -29,6 +29,9 @@ from signoff.policy.parse_value import OTHERS
 from signoff.policy.places import normal
 from signoff.policy.rule import Rule
 from signoff.policy.rule_text import flow_text, rule_lines
+from signoff.policy.shell.command_facts import read_shell
+from signoff.policy.shell.patterns import BadCommand, CommandPattern
+from signoff.policy.shell.table import program
 
 COMMAND = "command"
 LONGEST = 2_000
@@ -246,9 +249,6 @@ def _key(name: str) -> str:
 
 def _simple(call: Call) -> tuple[str, ...]:
     """Return the words of the one plain command that the call runs. () if there is none or its program is unknown."""
-    from signoff.policy.shell.command_facts import read_shell  # few calls are commands
-    from signoff.policy.shell.table import program
-
     command = call.args.get(COMMAND)
     if not isinstance(command, str) or isinstance(command, Veiled):
         return ()
@@ -262,8 +262,6 @@ def _simple(call: Call) -> tuple[str, ...]:
 
 def _pattern(argv: Sequence[str], *, more: bool = False) -> str:
     """Return the words as a pattern of a rule, or "" if they cannot be written as one or it would match more."""
-    from signoff.policy.shell.patterns import BadCommand, CommandPattern
-
     text = shlex.join(argv)
     try:
         pattern = CommandPattern(f"{text} *" if more else text)
@@ -291,8 +289,6 @@ def _allowed_commands(call: Call) -> Iterator[_Wish]:
 
 
 def _tightened_commands(call: Call) -> Iterator[_Wish]:
-    from signoff.policy.shell.table import program
-
     argv = _simple(call)
     known = program(argv[0]) if argv else None
     has_verb = len(argv) > 2 and known is not None and (known.verbs or argv[1] in known.commands)

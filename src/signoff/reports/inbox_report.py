@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from signoff.core.card import origin_of
 from signoff.core.comment import unanswered
+from signoff.core.delivery import Delivery, DeliveryState
 from signoff.core.halt import halt_in
-from signoff.core.inbox_row import needs_of
+from signoff.core.inbox_row import Item, needs_of
 from signoff.core.moment import Zone, in_utc, iso
 from signoff.core.people import Actor, person_key
 from signoff.core.quorum import approvers, entitled_as, why_not_entitled
-from signoff.core.request import State
+from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import shortened
 from signoff.core.request_filter import ListPlace, RequestFilter, has_text
 from signoff.core.request_status import without_answer
-from signoff.core.safe_text import printable
+from signoff.core.safe_text import printable, safe_text
+from signoff.core.subject import Subject, SubjectKind
 from signoff.core.visible_text import visible
 from signoff.errors import StoreDamaged, WrongFile, WrongUse
+from signoff.reports.channel_problems import deliveries_of
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.core.delivery import Delivery
-    from signoff.core.inbox_row import Item
-    from signoff.core.request import ApprovalRequest
     from signoff.ports import Store, Transaction
 
 _OUTCOMES = {
@@ -166,8 +166,6 @@ def with_tasks(
 
     `short` says why too few people may approve a request.
     """
-    from signoff.core.safe_text import safe_text
-
     known: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name in {item.run for item in items if item.run}:
         with suppress(StoreDamaged):
@@ -209,8 +207,6 @@ def _deliveries(
 ) -> Mapping[str, Sequence[Delivery]]:
     if not items or not tx.leases.all():  # no channel was ever run
         return {}
-    from signoff.reports.channel_problems import deliveries_of
-
     return deliveries_of(tx, items[:limit], at, all_of_it=all_of_it and len(items) <= limit)
 
 
@@ -279,10 +275,6 @@ _AS_TOLD = ("id", "title", "tool", "worker", "run", "quorum", "votes", "escalate
 
 def page_from(data: Mapping[str, Any], told: Mapping[str, Any]) -> Page:
     """Rebuild the page from the data of `as_data`; `told` has the stored value of the halt switch, and `last`."""
-    from signoff.core.delivery import Delivery, DeliveryState
-    from signoff.core.inbox_row import Item
-    from signoff.core.subject import Subject, SubjectKind
-
     items: list[Item] = []
     deliveries: dict[str, Sequence[Delivery]] = {}
     for one in data["requests"]:

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from signoff.broker.run_status import MOST_NAMED, RunStatus, run_status
+from signoff.broker.timeline import ModelUsage, Moment, run_history
 from signoff.core.moment import in_utc, iso
 from signoff.core.request_filter import has_text
-from signoff.core.run import RunState
+from signoff.core.run import RunState, SavedRun
 from signoff.core.safe_text import safe_text
 from signoff.reports.request_sheet import TOLD
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.broker.run_status import RunStatus
-    from signoff.broker.timeline import ModelUsage, Moment
     from signoff.core.inbox_row import RunItem
-    from signoff.core.run import SavedRun
     from signoff.ports import Transaction
 
 GOING = "going"
@@ -75,8 +74,6 @@ async def runs_page(broker: Broker, view: RunsView) -> RunsPage:
 
 
 def _page(tx: Transaction, broker: Broker, view: RunsView) -> RunsPage:
-    from signoff.broker.run_status import run_status
-
     found: list[RunStatus] = []
     before, looked = view.before, 0
     size = view.limit + 1 if not (view.agent or view.text or view.state not in (GOING, ALL)) else _BATCH
@@ -112,8 +109,6 @@ async def runs_report(broker: Broker, view: RunsView) -> dict[str, Any]:
 
 async def run_report(broker: Broker, prefix: str, *, most: int | None = None) -> dict[str, Any]:
     """Return the run whose id begins with `prefix`, with its timeline: the last `most` entries."""
-    from signoff.broker.timeline import run_history
-
     found = await run_history(broker, prefix, in_utc, most=most)
     return {
         **run_data(found.status),
@@ -152,8 +147,6 @@ def run_data(status: RunStatus) -> dict[str, Any]:
 
 
 def _items(items: Sequence[RunItem]) -> list[dict[str, Any]]:
-    from signoff.broker.run_status import MOST_NAMED
-
     return [{"id": one.id, "state": str(one.state), "title": one.title} for one in items[:MOST_NAMED]]
 
 

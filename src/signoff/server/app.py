@@ -25,6 +25,9 @@ from signoff.server import (
     api_runs,
     api_votes,
 )
+from signoff.server.aap_api import ROOT as AAP
+from signoff.server.aap_api import AapApi, aap_problem
+from signoff.server.aap_wire import AapProblem
 from signoff.server.endpoint import Dispatch, Endpoint, problem_response
 from signoff.server.guard import origin_of
 from signoff.server.health import operations
@@ -71,9 +74,6 @@ def application(state: ServerState, sign_in: SignIn | None = None) -> Starlette:
     dispatch = Dispatch(state, origins=_own_origin)
     routes: list[BaseRoute] = [] if sign_in is None else [*operations(state), *sign_in.routes]
     if sign_in is not None and state.gates is not None:  # its keys are stored here, too
-        from signoff.server.aap_api import ROOT as AAP
-        from signoff.server.aap_api import AapApi
-
         # No redirects for trailing slashes: the protocol does not define them.
         routes.append(Mount(AAP, Router(AapApi(state, state.gates).routes(), redirect_slashes=False)))
     return Starlette(
@@ -87,9 +87,6 @@ async def _not_routed(request: Request, error: Exception) -> Response:
     """Answer a path that does not exist, or a method that it does not have."""
     assert isinstance(error, HTTPException), "it is registered for these"
     if request.scope["path"].startswith("/aap/"):
-        from signoff.server.aap_api import aap_problem
-        from signoff.server.aap_wire import AapProblem
-
         code = "not_found" if error.status_code == 404 else "method_not_allowed"
         return aap_problem(request, AapProblem(error.status_code, code, "the protocol has no such operation here"))
     if error.status_code == 404 and f"{ROOT}/" not in request.url.path:

@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from signoff.core.card import CardArg
 from signoff.core.preview import marked_lines
 from signoff.core.visible_text import CLOSE, OPEN
+from signoff.policy.shell.command_facts import ShellFacts
+from signoff.policy.shell.simple_command import Concern
+from signoff.policy.sql.read import read_sql
 
 LONGEST_COLOURED = 2_000
 """Longer lines are shown without syntax colours."""
@@ -122,9 +125,6 @@ class _Span(NamedTuple):
 
 def _of_command(text: str) -> list[_Span]:
     """Return the simple commands of a line that do more than read."""
-    from signoff.policy.shell.command_facts import ShellFacts
-    from signoff.policy.shell.simple_command import Concern
-
     facts = ShellFacts(text)
     if facts.line is None:
         word = facts.concern.word if facts.concern is not None else ""
@@ -138,8 +138,6 @@ def _of_command(text: str) -> list[_Span]:
 
 def _of_sql(text: str) -> list[_Span]:
     """Return the words of statements that do more than read."""
-    from signoff.policy.sql.read import read_sql
-
     facts = read_sql(text)
     if facts.read_only or not (facts.statements and facts.word):
         return []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 from signoff.core.call import Call
 from signoff.core.canonical import digest
@@ -18,10 +18,11 @@ from signoff.core.grant import Grant, call_of, grant_from, has_identity
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Scope
 from signoff.errors import GrantsError, Place, WrongUse
+from signoff.store.dialect import SQLITE
+from signoff.store.grant_table import Grants
 from signoff.store.place import home_of
-
-if TYPE_CHECKING:
-    from signoff.store.grant_table import Grants
+from signoff.store.sqlite_file import WritingWire, closing, connect, prepare, told
+from signoff.store.tables import Sql
 
 T = TypeVar("T")
 
@@ -137,11 +138,6 @@ def _put(grants: Grants, grant: Grant) -> None:
 
 def _in_file(file: Path, work: Callable[[Grants], T], *, begin: str = "begin") -> T:
     """Do work on the grants of a file in one transaction. It is opened for this alone."""
-    from signoff.store.dialect import SQLITE
-    from signoff.store.grant_table import Grants
-    from signoff.store.sqlite_file import WritingWire, closing, connect, prepare, told
-    from signoff.store.tables import Sql
-
     _refuse_others(file)
     with told(file):
         prepare(file).close()

@@ -22,6 +22,7 @@ from signoff.policy.engine import Policy
 from signoff.ports import Channel, Inbox, Store, Transaction
 from signoff.store.memory_store import MemoryStore
 from signoff.testing.manual_clock import FakeClock
+from signoff.wiring.program_inbox import project_inbox
 
 ANA = Actor(name="ana", roles=frozenset({"ops"}))
 """The person who uses the channel."""
@@ -111,8 +112,6 @@ class Office:
 
     def inbox(self, channel: str) -> WatchedInbox:
         """The inbox of one channel."""
-        from signoff.wiring.program_inbox import project_inbox
-
         return WatchedInbox(project_inbox(self.broker, self._settings, channel))
 
     async def ask(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from signoff.outside.client_gate import ClientGate
 from signoff.policy.layers import Layers
 from signoff.wiring.followed_settings import FollowedSettings
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.outside.client_gate import ClientGate
     from signoff.wiring.served_projects import ServedProjects
 
 
@@ -28,7 +28,5 @@ class ProjectGates:
 
     async def gate(self, requester: str) -> ClientGate:
         """Return the gate with the current policy. Raises while that cannot be read."""
-        from signoff.outside.client_gate import ClientGate
-
         settings = await self._settings.now()
         return ClientGate(broker=self._broker, policy=Layers(settings.layers), requester=requester, takes_edits=False)

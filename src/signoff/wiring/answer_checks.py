@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from signoff.broker.edits import fitting, judge_edit, refuse_veiled
+from signoff.config import Settings, load_policy
 from signoff.core.canonical import canonical
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
@@ -23,7 +24,6 @@ from signoff.wiring.run_location import setup_now
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.config import Settings
     from signoff.core.decision import ApprovalDecision
     from signoff.core.run import SavedRun
     from signoff.policy.engine import Policy
@@ -73,8 +73,6 @@ def _asked_under(request: ApprovalRequest, settings: Settings, run: SavedRun | N
     """
     if not request.policy_revision or settings.policy.revision == request.policy_revision:
         return settings.policy
-    from signoff.config import load_policy
-
     setup = setup_now(run.setup) if run is not None else None
     if setup is not None and setup.directory:
         file = os.path.join(setup.directory, setup.policy or "signoff.yaml")

@@ -18,22 +18,23 @@ from signoff.channel_kinds import (
     check_modules,
     check_secret,
 )
-from signoff.config import ChannelEntry, Settings
+from signoff.channels.channel_context import ChannelContext, masked_channel
+from signoff.config import ChannelEntry, Settings, load_worker, worker_names
 from signoff.config.channel_entries import check_places
+from signoff.config.plugin_code import check_allowed, load_offered, load_path, offered
+from signoff.config.variables import filled_config, unset_variables
 from signoff.core.address import spoken_name
 from signoff.core.people import Actor
+from signoff.delivery import Route
 from signoff.errors import SignoffError, WrongUse
 from signoff.policy.phrases import did_you_mean, shown
-from signoff.ports import Channel
+from signoff.ports import Begin, Channel
 from signoff.wiring.project import POLICY_FILE, whoami
 from signoff.wiring.project_people import Accounts, OnFile, actors_in
 
 if TYPE_CHECKING:
-    from signoff.channels.channel_context import ChannelContext
     from signoff.config.config_check import GivenConfig, Shape
-    from signoff.delivery import Route
     from signoff.policy.placed_value import ConfigValue
-    from signoff.ports import Begin
 
 _AGENT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
@@ -58,7 +59,6 @@ def kind_of(entry: ChannelEntry, settings: Settings) -> ChannelKind:
     if use in BUILT_IN:
         return built_in(use)
     from signoff.config.config_check import described  # few projects need these
-    from signoff.config.plugin_code import load_offered, load_path, offered
 
     spot = entry.spots.get("use")
 
@@ -109,7 +109,6 @@ def channel_for(
     Raises `WrongFile` if its keys are invalid or its secret is not in the environment, `WrongUse` if nobody could
     answer.
     """
-    from signoff.channels.channel_context import masked_channel
     from signoff.config.config_check import described, made_by
 
     kind, given = check_ready(entry, settings)
@@ -133,8 +132,6 @@ def context_for(
     link: Callable[[str], str] | None = None,
 ) -> ChannelContext:
     """Return what a channel is given when it is built."""
-    from signoff.channels.channel_context import ChannelContext
-
     kind, url = kind_of(entry, settings), settings.server.url
     return ChannelContext(
         name=entry.name,
@@ -154,8 +151,6 @@ def check_entry(entry: ChannelEntry, settings: Settings) -> None:
 
     Variables that are not set are not looked at: they may be set elsewhere.
     """
-    from signoff.config.variables import unset_variables
-
     kind = kind_of(entry, settings)
     check_workers(entry, settings)
     check_places((one, kind) for one in settings.channels.values() if one.use == entry.use)
@@ -194,7 +189,6 @@ def given_config(entry: ChannelEntry, settings: Settings) -> GivenConfig:
     Secrets come from the environment: they may be neither written in the file nor empty.
     """
     from signoff.config.config_check import GivenConfig, checked, keys_of
-    from signoff.config.variables import filled_config
 
     kind, defaults = kind_of(entry, settings), {}
     if isinstance(kind.config, KindKeys):
@@ -236,7 +230,6 @@ def given_config(entry: ChannelEntry, settings: Settings) -> GivenConfig:
 
 def shape_of_kind(build: Callable[..., Any], kind: ChannelKind) -> Shape:
     """Return what the `build` or the `check` of a kind takes, with the model of the kind's keys."""
-    from signoff.channels.channel_context import ChannelContext
     from signoff.config.config_check import is_model, shape_of
 
     shape = shape_of(build, (ChannelContext,))
@@ -250,8 +243,6 @@ def shape_of_kind(build: Callable[..., Any], kind: ChannelKind) -> Shape:
 
 def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None = None) -> list[Route]:
     """Return the routes for these channels. Errors are raised before any channel is opened."""
-    from signoff.delivery import Route
-
     entries = [channel_named(name, settings) for name in dict.fromkeys(names)]
     for entry in entries:
         check_workers(entry, settings)
@@ -263,8 +254,6 @@ def routes_for(names: Iterable[str], settings: Settings, *, begin: Begin | None 
 
 def check_workers(entry: ChannelEntry, settings: Settings) -> None:
     """Raise if a worker or Python agent that could be started from a channel is missing or invalid."""
-    from signoff.config import load_worker, worker_names
-
     if entry.workers and not kind_of(entry, settings).starts:
         raise entry.spots["workers"].wrong_key("no workers can be started from there", "remove them")
     known = worker_names(settings)
@@ -286,7 +275,6 @@ def check_workers(entry: ChannelEntry, settings: Settings) -> None:
 
 def check_agent(path: str, settings: Settings, spot: ConfigValue) -> None:
     """Raise unless this path names an agent in Python that may be imported and can be started from a channel."""
-    from signoff.config.plugin_code import check_allowed, load_path
 
     def wrong(what: str, fix: str) -> SignoffError:
         return spot.wrong(what, fix)

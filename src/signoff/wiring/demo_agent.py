@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from signoff.config import load_policy
 from signoff.core.event import CallEvent
 from signoff.ports import ApproverLike
+from signoff.store.approval_memory import ApprovalMemory
 
 if TYPE_CHECKING:
     from signoff.workers.runtime import Finished
@@ -23,7 +24,6 @@ async def run_demo(
 ) -> Finished:
     """Run the demo's agent on its files in `root`."""
     from signoff.gate.capability import Signoff
-    from signoff.store.approval_memory import ApprovalMemory
     from signoff.workers.demo.agent import POLICY, demo_agent, lay_out
     from signoff.workers.runtime import Runner
 

@@ -7,6 +7,9 @@ from typing import Any
 
 from signoff.core.preview import BASIS
 from signoff.core.request import ApprovalRequest
+from signoff.toolsets.builtin.files.file_preview import describe
+from signoff.toolsets.builtin.files.judge import Judge
+from signoff.toolsets.builtin.files.root_directory import Root
 
 _TEXTS = {"write_file": "content", "edit_file": "new"}
 """The arguments of the file tools that say nothing about which file, and which part of it, is changed."""
@@ -27,10 +30,6 @@ def with_edit_here(request: ApprovalRequest, args: Mapping[str, Any]) -> Approva
         return None
     if {**asked, text: ""} != {**args, text: ""}:
         return None
-    from signoff.toolsets.builtin.files.file_preview import describe
-    from signoff.toolsets.builtin.files.judge import Judge
-    from signoff.toolsets.builtin.files.root_directory import Root
-
     try:
         root = Root(request.root)
         paths = [Judge(root).of(str(asked.get("path", ".")), writes=True)]

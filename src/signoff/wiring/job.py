@@ -10,16 +10,23 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
-from signoff.config import Settings
+from signoff.broker import new_id
+from signoff.broker.conversations import was_said
+from signoff.channels.approvers import headless_approver, terminal_approver, tui_approver
+from signoff.config import Settings, load_worker, load_workers, parse_worker, worker_text
+from signoff.config.files import from_here
 from signoff.config.llm_do_words import SUFFIXES as FOREIGN
 from signoff.config.llm_do_words import import_hint
 from signoff.core.address import spoken_name
 from signoff.core.event import CallEvent, RunMessage
 from signoff.core.mode import ApprovalMode
+from signoff.core.run import RunSetup, SavedRun
 from signoff.engine.care import SERVED
 from signoff.errors import SignoffError, StoreError, WrongUse
 from signoff.policy.engine import Policy
+from signoff.policy.layers import Layers
 from signoff.wiring.caller import Caller
+from signoff.wiring.make_rule import rule_drafts
 from signoff.wiring.project import (
     POLICY_FILE,
     kept_settings,
@@ -37,7 +44,6 @@ from signoff.wiring.stores import store_elsewhere, store_for
 if TYPE_CHECKING:
     from signoff.channels.rule_drafts import DraftRules, RuleDrafts
     from signoff.core.request import ApprovalRequest
-    from signoff.core.run import RunSetup, SavedRun
     from signoff.gate.capability import Signoff
     from signoff.ports import ApproverLike, Store
     from signoff.workers.runtime import Conversation, Finished, Prompt, Runner
@@ -126,9 +132,6 @@ class Job:
 
         `after` is the turn before: its `Finished`, or the id of its run whose conversation is in the store.
         """
-        from signoff.broker import new_id
-        from signoff.core.run import SavedRun
-
         prompt, options = self.prompt(task), self.run_options(task)
         broker = self.runner.gate.broker
         before, history = (after, await self._said(after)) if isinstance(after, str) else ("", None)
@@ -169,7 +172,6 @@ class Job:
 
     async def last(self) -> SavedRun | None:
         """Return the newest run of this agent and person that is done, can be continued and was begun by a command."""
-        from signoff.broker.conversations import was_said
 
         def ours(run: SavedRun) -> bool:
             is_typed = not run.places.keys() - {SERVED}
@@ -301,8 +303,6 @@ def _settings(options: RunOptions, worker: str | None = None) -> Settings:
 
 def setup_of(options: RunOptions, settings: Settings, worker: str | None = None) -> RunSetup:
     """Return what is saved with a run to rebuild its job. `worker`: the path of its file, if it was named by path."""
-    from signoff.core.run import RunSetup
-
     caller = options.caller
     other = other_policy(options.policy, worker=worker, directory=options.directory or None)
     setup = RunSetup(
@@ -321,8 +321,6 @@ def setup_of(options: RunOptions, settings: Settings, worker: str | None = None)
 
 
 def _worker_job(what: str, options: RunOptions, run: SavedRun | None) -> Job:
-    from signoff.config import load_workers, parse_worker, worker_text
-    from signoff.config.files import from_here
     from signoff.workers.models import script_in
     from signoff.workers.project_workers import Workers
     from signoff.workers.runtime import Runner
@@ -382,8 +380,6 @@ def _opened(options: RunOptions, settings: Settings) -> Store:
 
 def check_name(settings: Settings, name: str, directory: str = "") -> None:
     """Raise for a worker that is missing or invalid. Called before a store is created, so nothing is left behind."""
-    from signoff.config import load_worker
-
     try:
         load_worker(settings, name)
     except WrongUse as error:
@@ -394,8 +390,6 @@ def check_name(settings: Settings, name: str, directory: str = "") -> None:
 
 def _approver(options: RunOptions, gate: Signoff, settings: Settings, *, can_stop: bool) -> ApproverLike:
     """Return the approver at this terminal. `can_stop`: whether the agent can pause, so a question may be left open."""
-    from signoff.channels.approvers import terminal_approver, tui_approver
-
     draft_rules = drafts_in(options.store, settings) if gate.broker.store.is_durable else None
     if options.ui == "tui":
         return tui_approver(headless=options.unattended, draft_rules=draft_rules)
@@ -407,8 +401,6 @@ def drafts_in(store: str | None, settings: Settings) -> DraftRules | None:
     """Return a function that drafts rules from calls that are asked about; None if no rules may be written."""
 
     def drafts(request: ApprovalRequest) -> RuleDrafts:
-        from signoff.wiring.make_rule import rule_drafts
-
         return rule_drafts(store, settings.file, request)
 
     return drafts if settings.file and lock_of(settings.file) is None else None
@@ -417,7 +409,6 @@ def drafts_in(store: str | None, settings: Settings) -> DraftRules | None:
 def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
     from signoff.gate.capability import Signoff
     from signoff.gate.gated_agents import signoff_of
-    from signoff.policy.layers import Layers
     from signoff.workers.load import load_agent
     from signoff.workers.models import model_named
     from signoff.workers.runtime import Runner, can_pause
@@ -471,7 +462,6 @@ def _agent_job(path: str, options: RunOptions, run: SavedRun | None) -> Job:
 
 def _program_job(run: SavedRun, options: RunOptions) -> Job:
     """Build the job of a run that a program started, if the project's file names its agent. Else raise `WrongUse`."""
-    from signoff.channels.approvers import headless_approver
     from signoff.workers.library_agents import library_agent
     from signoff.workers.runtime import Runner
 

@@ -8,19 +8,22 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from signoff.broker import Broker
+from signoff.config.files import find_project, user_file
+from signoff.config.settings import no_settings
 from signoff.errors import WrongUse
 from signoff.file_stamp import Followed, file_stamp
 from signoff.outside.agent_process import agent_process
 from signoff.outside.outside_gate import OutsideGate
 from signoff.policy.layers import Layers
 from signoff.processes import other_process
+from signoff.store.signing_key import Keys
 from signoff.wiring.followed_settings import FollowedSettings
 from signoff.wiring.project import requester_of, roles_of, settings_for
 from signoff.wiring.project_trust import is_trusted
 from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.config.entries import ToolsetEntry
     from signoff.policy.engine import Policy
@@ -106,9 +109,6 @@ class OutsideDesk:
         return known.now()
 
     def _broker(self, store: str | None, settings: Settings) -> Broker:
-        from signoff.broker import Broker
-        from signoff.store.signing_key import Keys
-
         chosen = chosen_store(store, settings)
         key = (chosen.address, id(settings))
         broker = self._brokers.get(key)
@@ -119,17 +119,12 @@ class OutsideDesk:
 
 
 def _stamps(directory: str, *, chosen: bool) -> tuple[object, ...]:
-    from signoff.config.files import find_project, user_file
-
     file = find_project(directory)
     return (*map(file_stamp, (file, user_file())), chosen or file is None or is_trusted(file))
 
 
 def _read(directory: str, *, chosen: bool) -> tuple[Settings, str]:
     """Return the settings, and the project's file if it is not trusted. Raises if it changes while it is read."""
-    from signoff.config.files import find_project
-    from signoff.config.settings import no_settings
-
     stamps, file = _stamps(directory, chosen=chosen), find_project(directory)
     if chosen and file is not None and os.path.dirname(os.path.abspath(file)) != os.path.abspath(directory):
         # It was written for other projects; the own file may be missing because somebody is writing it anew.

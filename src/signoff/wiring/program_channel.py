@@ -13,29 +13,31 @@ from re import fullmatch
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from signoff.broker import Broker
 from signoff.channel_kinds import ChannelKind
 from signoff.channels.headless import ELSEWHERE
 from signoff.config import ChannelEntry, Settings
 from signoff.core.people import Actor, person_key
 from signoff.core.safe_text import error_line, safe_text
+from signoff.delivery import Reconciler, Route
+from signoff.delivery.overdue import end_overdue
 from signoff.errors import WrongUse
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import listed, shown
-from signoff.ports import Approver, Channel, Store
+from signoff.ports import Approver, Begin, Channel, Heard, Inbox, Store
+from signoff.wiring.caller import Caller
+from signoff.wiring.channel_runs import Running
 from signoff.wiring.channel_wiring import check_workers
+from signoff.wiring.job import RunOptions
 from signoff.wiring.program_inbox import gate_inbox, project_inbox
+from signoff.wiring.program_runs import Resume, Resumption
 from signoff.wiring.project import roles_of, settings_for
 from signoff.wiring.project_people import Accounts, OnFile
 from signoff.wiring.stores import store_for
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
-    from signoff.delivery import Reconciler
     from signoff.gate.capability import Signoff
     from signoff.gate.handover import DeferredToolRequests, DeferredToolResults, Handover, ToolDefinition
-    from signoff.ports import Begin, Heard, Inbox
-    from signoff.wiring.channel_runs import Running
-    from signoff.wiring.program_runs import Resume
 
 
 class ProgramChannel(ABC):
@@ -96,10 +98,6 @@ class ProgramChannel(ABC):
         """
         if self._task is not None:
             raise WrongUse("these approvals were started already")
-        from signoff.delivery import Reconciler, Route
-        from signoff.delivery.overdue import end_overdue
-        from signoff.wiring.program_runs import Resumption
-
         workers = self._startable()
         begins: list[Begin] = []
 
@@ -224,10 +222,6 @@ class ProgramChannel(ABC):
         return entry.workers
 
     def _running(self, broker: Broker, reconciler: Reconciler) -> Running:
-        from signoff.wiring.caller import Caller
-        from signoff.wiring.channel_runs import Running
-        from signoff.wiring.job import RunOptions
-
         options = RunOptions(unattended="park", caller=Caller.here())
         return Running(
             reconciler,
@@ -242,8 +236,6 @@ class ProgramChannel(ABC):
     def _broker(self) -> Broker:
         if self._signoff is not None:
             return self._signoff.broker
-        from signoff.broker import Broker
-
         given = self._store
         kept = store_for(given, self._settings) if given is None or isinstance(given, str) else given
         roles = roles_of(self._settings) or {one.name: one.roles for one in self.people.values()}

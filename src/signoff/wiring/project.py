@@ -9,6 +9,7 @@ from signoff.config import Settings, find_project, load_settings, no_settings
 from signoff.config.files import PROJECT_FILE, check_own, check_owner, from_here, nearest_project, text_of
 from signoff.core.people import Actor, person_key
 from signoff.errors import Place, WrongFile, WrongUse
+from signoff.policy.composer import read_document
 from signoff.policy.phrases import did_you_mean
 
 POLICY_FILE = PROJECT_FILE
@@ -102,8 +103,6 @@ def _found(start: str | None) -> str | None:
 
 def lock_of(file: str | os.PathLike[str]) -> Place | None:
     """Return the place of `locked: true` in a project file; None if it is not locked. Reads nothing else of it."""
-    from signoff.policy.composer import read_document
-
     name = from_here(file)
     document = read_document(text_of(name), file=name)
     value = document.value

@@ -19,6 +19,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState
 from signoff.core.safe_text import in_one_line
 from signoff.core.visible_text import visible
+from signoff.delivery import Reconciler, Route
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.desk.operations import Answers
 from signoff.engine.care import AT_ONCE
@@ -27,7 +28,9 @@ from signoff.large_work import SlowWork, slowest
 from signoff.processes import BEAT
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.meters import Meters
+from signoff.server.oidc import OidcProvider
 from signoff.server.record_follower import count_decisions
+from signoff.server.request_log import AnsweredRequest, RequestLog
 from signoff.server.state import ServerState
 from signoff.wiring.aap_gates import ProjectGates
 from signoff.wiring.answer_checks import checked_answer
@@ -47,10 +50,8 @@ if TYPE_CHECKING:
     from signoff.channels.rule_drafts import RuleDrafts
     from signoff.core.call import Call
     from signoff.core.decision import ApprovalDecision
-    from signoff.delivery import Reconciler, Route
     from signoff.policy.explain import Explanation
     from signoff.ports import Begin, Channel, Heard
-    from signoff.server.request_log import AnsweredRequest
 
 AGAIN = timedelta(seconds=1)
 """Delay before work is retried that failed because of the store."""
@@ -250,13 +251,10 @@ class Service:
         """Build the ASGI application behind its guard and the request log."""
         from signoff.server.app import application
         from signoff.server.guard import Guard
-        from signoff.server.request_log import RequestLog
         from signoff.server.sign_in import SignIn
 
         server, provider = self.projects.first.settings.server, None
         if server.oidc is not None:
-            from signoff.server.oidc import OidcProvider
-
             provider = OidcProvider(server.oidc, server.url)
         sign_in = SignIn(self._keys, title=self.projects.title, lasts=server.session, provider=provider)
         guarded = Guard(
@@ -365,8 +363,6 @@ class Service:
 
     def _routes(self, names: list[str], begin: Begin) -> list[Route]:
         """Build a route for each channel. Errors in the entries of channels are raised before any channel is opened."""
-        from signoff.delivery import Route
-
         routes: list[Route] = []
         for name in names:
             settings = self.projects.of_channel(name).settings
@@ -380,8 +376,6 @@ class Service:
         return f"{self.pages}/requests/{request_id}" if self.pages else ""
 
     def _made_reconciler(self, routes: list[Route]) -> Reconciler:
-        from signoff.delivery import Reconciler
-
         return Reconciler(self.broker, routes, inbox=lambda name: team_inbox(self.broker, self.projects, name))
 
 

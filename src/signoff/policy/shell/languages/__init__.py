@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from signoff.policy.phrases import cut
+from signoff.policy.shell.languages.find import read_find
+from signoff.policy.shell.languages.sed import sed_trouble
 from signoff.policy.shell.languages.trouble import FindResult, Trouble
 from signoff.policy.shell.line import Word
 
@@ -29,8 +31,6 @@ def check_sed(script: str, *, separate: bool = False) -> Trouble | None:
     Several `-e` parts are joined with newlines, or each is checked alone with `separate`: then braces may be opened in
     one part and closed in another, and a part that continues in the next is not understood.
     """
-    from signoff.policy.shell.languages.sed import sed_trouble
-
     return _guarded(lambda text: sed_trouble(text, separate=separate), script)
 
 
@@ -43,8 +43,6 @@ def check_jq(script: str) -> Trouble | None:
 
 def check_find(words: Sequence[Word]) -> FindResult | Trouble:
     """Return what find would look at, from the words after `find`, or what keeps it from running unasked."""
-    from signoff.policy.shell.languages.find import read_find
-
     try:
         for word in words:
             if odd := _odd(word.text):
