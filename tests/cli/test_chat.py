@@ -15,7 +15,7 @@ from tests.cli.wording import Wording
 from signoff.core.mode import ApprovalMode
 from signoff.core.run import RunSetup, SavedRun
 from signoff.errors import WrongUse
-from signoff.wiring import RunOptions, Task, job_for
+from signoff.wiring.job import RunOptions, Task, job_for
 
 PROJECT = "toolsets: {files: {use: filesystem_rw, config: {root: .}}}\n"
 WORKER = "instructions: Talk.\ntoolsets: [files]\n"

@@ -468,7 +468,7 @@ def give(desk: Desk, **changes: Any) -> None:
     if changes.pop("schema_hash", False):
         from signoff.cli.doctor_findings import Files
         from signoff.cli.inspection import known_tools, listings_of, worker_files
-        from signoff.wiring import settings_for
+        from signoff.wiring.project import settings_for
 
         settings = settings_for(None)
         files = Files(settings, worker_files(settings).right)

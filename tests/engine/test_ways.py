@@ -30,9 +30,9 @@ from signoff.engine.segment import segment
 from signoff.engine.segment_end import Came, SegmentEnd
 from signoff.ports import Transaction
 from signoff.testing import ScriptedModel
-from signoff.wiring import Caller, RunOptions, Task, job_for
+from signoff.wiring.caller import Caller
 from signoff.wiring.channel_runs import Running
-from signoff.wiring.job import setup_of
+from signoff.wiring.job import RunOptions, Task, job_for, setup_of
 from signoff.wiring.program_runs import Resumption
 from signoff.wiring.served_projects import served_projects
 from signoff.wiring.served_runs import ServedRuns

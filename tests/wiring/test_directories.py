@@ -12,8 +12,7 @@ from tests.workers.project import project
 from signoff.core.mode import ApprovalMode
 from signoff.core.run import RunSetup, SavedRun
 from signoff.errors import WrongUse
-from signoff.wiring import RunOptions, Task
-from signoff.wiring.job import job_of
+from signoff.wiring.job import RunOptions, Task, job_of
 
 WORKER = "instructions: Write.\ntoolsets: [files]\n"
 SCRIPT = """\

@@ -17,8 +17,8 @@ from signoff.engine.care import SERVED, Executor, RunCare
 from signoff.engine.resumable_runs import ResumableRuns
 from signoff.engine.run_text import answer_text, failure_text
 from signoff.engine.segment_end import SegmentEnd
-from signoff.wiring import RunOptions, Task, job_builds, job_for
-from signoff.wiring.job import Job, job_of
+from signoff.wiring import job_builds
+from signoff.wiring.job import Job, RunOptions, Task, job_for, job_of
 
 ASKS = TURNS.partition("\n")[2]
 """The same without the greeting: it asks at once."""

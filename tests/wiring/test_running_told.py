@@ -13,8 +13,7 @@ from tests.wiring.town import PROJECT, Town, working
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.run import RunState
 from signoff.errors import StoreError
-from signoff.wiring import RunOptions
-from signoff.wiring.job import job_of
+from signoff.wiring.job import RunOptions, job_of
 
 TWO = """\
 - calls:

@@ -23,8 +23,8 @@ from signoff.core.run import SavedRun
 from signoff.delivery import Reconciler, Route
 from signoff.ports import Heard, Inbox
 from signoff.testing import FakeClock
-from signoff.wiring import RunOptions
 from signoff.wiring.channel_runs import Running
+from signoff.wiring.job import RunOptions
 from signoff.wiring.program_inbox import project_inbox
 
 T = TypeVar("T")

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from signoff.broker.access_keys import INSTANCE_MARK
 from signoff.cli import shared_options
+from signoff.cli.access_options import check_admin, print_held, revoke_each, server_address
+from signoff.cli.open_broker import with_broker
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import iso, local, now, when
+from signoff.core.aap import AapInstance, name_problem
+from signoff.core.visible_text import visible
+from signoff.errors import WrongUse
+from signoff.wiring.project import whoami
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
-    from signoff.core.aap import AapInstance
     from signoff.core.access import AccessKey
 
     _Held: TypeAlias = tuple[AapInstance, AccessKey | None]
@@ -55,22 +63,12 @@ def create(
     Example:
       signoff aap instance create support-bot
     """
-    from signoff.cli.open_broker import with_broker
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import now, when
-
     at = now()
     lasts = when(expires, at, option="--expires") - at
 
     async def work(broker: Broker, settings: Settings) -> tuple[AapInstance, AccessKey, str, str]:
         import secrets
         from uuid import uuid4
-
-        from signoff.broker.access_keys import INSTANCE_MARK
-        from signoff.cli.access_options import check_admin, server_address
-        from signoff.core.aap import name_problem
-        from signoff.errors import WrongUse
-        from signoff.wiring import whoami
 
         if problem := name_problem(called):
             raise WrongUse(f"an instance needs {problem}")
@@ -103,11 +101,6 @@ def list_instances(everything: bool, as_json: bool, store: str | None, policy: s
     Example:
       signoff aap instance list
     """
-    from signoff.cli.access_options import print_held
-    from signoff.cli.open_broker import with_broker
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import now
-
     at = now()
 
     async def work(broker: Broker, settings: Settings) -> Sequence[_Held]:
@@ -133,15 +126,10 @@ def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: st
     Example:
       signoff aap instance revoke b29a43a7
     """
-    from signoff.cli.access_options import revoke_each
-
     revoke_each(ids, name, (store, policy), lambda broker: broker.aap.instances(), _revoke)
 
 
 async def _revoke(broker: Broker, known: Sequence[_Held], given: str, by: str) -> bool:
-    from signoff.cli.terminal_text import local
-    from signoff.core.visible_text import visible
-
     found = [one for one, _ in known if given and one.id.startswith(given)]
     if len(found) != 1:
         what = (
@@ -170,9 +158,6 @@ def _refusal(held: _Held, at: datetime) -> str:
 
 def _facts(held: _Held, at: datetime) -> str:
     """An instance on one line: name, and its expiry or why it is refused."""
-    from signoff.cli.terminal_text import local
-    from signoff.core.visible_text import visible
-
     one, key = held
     expires = key.expires_at if key is not None else None
     until = f"until {local(expires)}" if expires is not None else "for ever"
@@ -180,9 +165,6 @@ def _facts(held: _Held, at: datetime) -> str:
 
 
 def _lines(held: _Held, at: datetime) -> Iterator[str]:
-    from signoff.cli.terminal_text import local
-    from signoff.core.visible_text import visible
-
     one, key = held
     yield f"{click.style(one.id, fg='cyan')}  {click.style(_facts(held, at), dim=bool(_refusal(held, at)))}"
     maker = visible(one.provisioner or one.owner)
@@ -194,8 +176,6 @@ def _lines(held: _Held, at: datetime) -> Iterator[str]:
 
 
 def _data(held: _Held, at: datetime) -> dict[str, Any]:
-    from signoff.cli.terminal_text import iso
-
     one, key = held
     return {
         "id": one.id,

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import click
 
+from signoff.cli.known_people import named
+from signoff.cli.open_broker import looked_in, say_where, with_broker
+from signoff.cli.terminal_text import safe
+from signoff.config.server_entry import origin_of
+from signoff.core.exit_codes import FAILED
+from signoff.core.people import Actor, person_key
+from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
+from signoff.wiring.project import whoami
+from signoff.wiring.serve_lease import who_serves
+from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
-    from signoff.core.people import Actor
 
 T = TypeVar("T")
 Where: TypeAlias = "tuple[str | None, str | None]"
@@ -24,11 +33,6 @@ HERE = "http://127.0.0.1:8420"
 
 def holder_named(name: str, settings: Settings) -> str:
     """The person a key is for, as the file spells the name; if it lists nobody, only the current user."""
-    from signoff.cli.known_people import named
-    from signoff.core.people import person_key
-    from signoff.core.visible_text import visible
-    from signoff.wiring import whoami
-
     if settings.people:
         return named(name, settings)
     here = whoami(None, settings, via="command").name
@@ -43,9 +47,6 @@ def holder_named(name: str, settings: Settings) -> str:
 
 def check_admin(by: Actor, settings: Settings, *, holder: str) -> None:
     """Raise `WrongUse` if the file lists admins and somebody who is not one acts for another person."""
-    from signoff.core.people import person_key
-    from signoff.core.visible_text import visible
-
     admins = [one.name for one in settings.people.values() if one.admin]
     if admins and person_key(holder) != by.key and by.key not in map(person_key, admins):
         told = ", ".join(map(visible, admins))
@@ -60,10 +61,6 @@ async def server_address(url: str | None, broker: Broker, settings: Settings, *,
     If no server runs, this machine: it says so on standard error, since another program may listen there, and what
     to do `otherwise`.
     """
-    from signoff.config.server_entry import origin_of
-    from signoff.core.visible_text import visible
-    from signoff.wiring.serve_lease import who_serves
-
     if not url:
         if settings.server.url:
             return settings.server.url
@@ -81,8 +78,6 @@ async def server_address(url: str | None, broker: Broker, settings: Settings, *,
 
 def print_held(found: Sequence[T], lines: Callable[[T], Iterable[str]], none: str, *, at: Where) -> None:
     """Print keys or instances, a few lines each, or that there are none."""
-    from signoff.cli.open_broker import say_where
-
     if not found:
         click.echo(none)
     for one in found:
@@ -99,13 +94,8 @@ def revoke_each(
     revoke: Callable[[Broker, Sequence[T], str, str], Awaitable[bool]],
 ) -> None:
     """Revoke what each id names, as the current user; exit code 1 if an id matches none or several."""
-    from signoff.cli.open_broker import looked_in, with_broker
-    from signoff.cli.terminal_text import safe
-    from signoff.core.exit_codes import FAILED
 
     async def work(broker: Broker, settings: Settings) -> bool:
-        from signoff.wiring import chosen_store, whoami
-
         by, found = whoami(name, settings, via="command").name, await known(broker)
         are_all = all([await revoke(broker, found, one, by) for one in dict.fromkeys(ids)])
         if not are_all:

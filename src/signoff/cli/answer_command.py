@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.approval_desk import ApprovalDesk, GivenAnswer, PreparedAnswer, TypedAnswer
+from signoff.cli.json_argument import given_args
+from signoff.cli.local_desk import problems_of
+from signoff.cli.open_desk import with_desk
+from signoff.cli.remember_option import RememberOptions
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import by_wall_clock, safe
+from signoff.core.card import SENT_BACK
+from signoff.core.exit_codes import FAILED
+from signoff.errors import RequestError, ServerFailed, StoreError, WrongUse
 
 if TYPE_CHECKING:
-    from signoff.cli.approval_desk import ApprovalDesk, GivenAnswer, PreparedAnswer, TypedAnswer
-    from signoff.cli.remember_option import RememberOptions
     from signoff.core.preview import Preview
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,9 +96,6 @@ def approve(
     if arguments is not None and remember is not None:
         raise click.UsageError("--remember cannot be combined with --args: edited arguments are approved once")
     wish = _wish(remember, scope, until, uses, budget)
-    from signoff.cli.approval_desk import TypedAnswer
-    from signoff.cli.json_argument import given_args
-
     args = given_args(arguments) if arguments is not None else None
     _give(TypedAnswer(True, note, args, wish, yes), request_ids, name, as_json, store, policy)
 
@@ -121,8 +126,6 @@ def deny(
       signoff deny k3f9 q8w2 --note "not on a Friday"
       signoff deny k3f9 --remember exact --for run
     """
-    from signoff.cli.approval_desk import TypedAnswer
-
     _give(
         TypedAnswer(False, note, None, _wish(remember, scope, until, None, None), yes),
         request_ids,
@@ -140,8 +143,6 @@ def _wish(
         if scope or until or uses or budget:
             raise click.UsageError("--for, --until, --uses and --budget need --remember: add --remember exact")
         return None
-    from signoff.cli.remember_option import RememberOptions
-
     return RememberOptions(which=remember, scope=scope or "project", until=until, uses=uses, budget=budget)
 
 
@@ -163,10 +164,6 @@ def _give(
     store: str | None,
     policy: str | None,
 ) -> None:
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import safe
-    from signoff.core.exit_codes import FAILED
-
     async def work(desk: ApprovalDesk) -> bool:
         ready = [await desk.prepared(one, answer) for one in dict.fromkeys(request_ids)]
         if answer.wish is not None and not _confirmed(ready, answer.yes):
@@ -198,9 +195,6 @@ def _once(ready: Sequence[PreparedAnswer]) -> Iterator[PreparedAnswer]:
 
 def _confirmed(ready: Sequence[PreparedAnswer], yes: bool) -> bool:
     """Print exactly what will be remembered; ask for confirmation at a terminal."""
-    from signoff.cli.terminal_text import by_wall_clock
-    from signoff.errors import WrongUse
-
     able = [one for one in ready if one.give is not None]
     if not able:
         return True
@@ -218,9 +212,6 @@ def _confirmed(ready: Sequence[PreparedAnswer], yes: bool) -> bool:
 
 
 async def _answered(ready: PreparedAnswer) -> Done:
-    from signoff.cli.local_desk import problems_of
-    from signoff.errors import RequestError
-
     if ready.give is None:
         return Done(ready, problems=ready.problems)
     try:
@@ -230,9 +221,6 @@ async def _answered(ready: PreparedAnswer) -> Done:
 
 
 def _tell(done: Done, answer: TypedAnswer, as_json: bool) -> None:
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import safe
-
     if as_json:
         click.echo(json_line(_data(done)))
     elif done.answer is None:
@@ -244,9 +232,6 @@ def _tell(done: Done, answer: TypedAnswer, as_json: bool) -> None:
 
 
 def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
-    from signoff.cli.terminal_text import safe
-    from signoff.core.card import SENT_BACK
-
     sheet = given.sheet
     told = sheet["told"]
     word = click.style("approved", fg="green") if answer.approved else click.style("denied  ", fg="red")
@@ -265,8 +250,6 @@ def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
 
 
 def _effect_lines(effect: Preview | None) -> Iterator[str]:
-    from signoff.cli.terminal_text import safe
-
     if effect is None or not effect.text:
         return
     counts = f": +{effect.added} -{effect.removed}" if effect.kind == "diff" else ""
@@ -291,8 +274,6 @@ def _data(done: Done) -> Mapping[str, Any]:
 
 async def _hint(desk: ApprovalDesk, done: Sequence[Done]) -> None:
     """Print how the runs continue that wait for nobody now."""
-    from signoff.errors import ServerFailed, StoreError
-
     runs = {one.answer.sheet["run"] for one in done if one.answer is not None and one.answer.sheet["run"]}
     for run in sorted(runs):
         try:

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.open_desk import with_desk
+from signoff.cli.terminal_text import safe
+from signoff.core.people import person_key
+from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk, HandedOverRequest
@@ -57,7 +61,6 @@ def assign(request_id: str, person: str, name: str | None, store: str | None, po
 
 def _assign(request_id: str, to: str | None, name: str | None, store: str | None, policy: str | None) -> None:
     """Assign a request: None means the person who types, an empty name nobody."""
-    from signoff.cli.open_desk import with_desk
 
     async def work(desk: ApprovalDesk) -> str:
         return _told(await desk.hand_over(request_id, to))
@@ -66,10 +69,6 @@ def _assign(request_id: str, to: str | None, name: str | None, store: str | None
 
 
 def _told(done: HandedOverRequest) -> str:
-    from signoff.cli.terminal_text import safe
-    from signoff.core.people import person_key
-    from signoff.core.visible_text import visible
-
     sheet, before = done.sheet, done.before
     has_it: str = sheet["assigned"] or ""
     who = f"{visible(has_it)} has it" if has_it else "free"

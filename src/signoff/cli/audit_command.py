@@ -12,11 +12,21 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from signoff.broker.audit import export_csv, export_store, verify_store
 from signoff.cli import id_completion, shared_options
+from signoff.cli.audit_log import SHOWN, EventFilter, follow_events, json_line, moment, readable_line, show_events
+from signoff.cli.loops import run
+from signoff.cli.open_broker import say_where, store_meant
+from signoff.cli.server_choice import is_elsewhere
+from signoff.cli.terminal_text import count, escaped_json
+from signoff.core.export import verify_export
+from signoff.core.record import Trust, Verified, Vouched, vouched
 from signoff.errors import RecordBroken, StoreError, WrongFile, WrongUse
+from signoff.store.signing_key import Keys, is_signed, read_public_key
+from signoff.wiring.project import settings_for
+from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
-    from signoff.core.record import Verified, Vouched
     from signoff.ports import Store
 
 T = TypeVar("T")
@@ -74,8 +84,6 @@ def log(
       signoff audit log --request pjssg8 --json
       signoff audit log --since 2h --follow
     """
-    from signoff.cli.audit_log import SHOWN, EventFilter, follow_events, json_line, moment, readable_line, show_events
-
     if limit is None and not (request_id or run_id or since):
         limit = SHOWN
     choice = EventFilter(request=request_id or "", run=run_id or "", since=moment(since), limit=limit)
@@ -95,8 +103,6 @@ def log(
             raise
     else:
         if not seen and not as_json:
-            from signoff.cli.open_broker import say_where
-
             click.echo("The audit log is empty.")
             say_where(store, policy)
 
@@ -122,9 +128,7 @@ def verify(
       signoff audit verify
       signoff audit verify record.jsonl --key 3f0c…
     """
-    from signoff.cli.server_choice import is_elsewhere
     from signoff.cli.terminal_text import as_json as json_line
-    from signoff.store.signing_key import read_public_key
 
     if file is not None and store is not None:
         raise WrongUse("FILE and --store name two different logs: give one of them")
@@ -147,8 +151,6 @@ def verify(
         ctx.exit(_BROKEN)
     click.echo(json_line(checked.as_json()) if as_json else "\n".join(checked.lines()))
     if file is None and not as_json:
-        from signoff.cli.open_broker import say_where
-
         say_where(store, policy)
 
 
@@ -166,9 +168,6 @@ def export(output: str | None, form: str | None, store: str | None, policy: str 
       signoff audit export -o record.jsonl
       signoff audit export --format csv > record.csv
     """
-    from signoff.broker.audit import export_csv, export_store
-    from signoff.store.signing_key import Keys, is_signed
-
     is_csv = form == "csv" or (form is None and (output or "").lower().endswith(".csv"))
 
     async def work(opened: Store) -> str:
@@ -244,10 +243,6 @@ def _whole(count: int, unsigned: int) -> str:
 
 
 def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) -> _Checked:
-    from signoff.broker.audit import verify_store
-    from signoff.core.record import vouched
-    from signoff.store.signing_key import Keys, is_signed
-
     keys, place = Keys(), _place(store, policy)
 
     async def work(opened: Store) -> Verified:
@@ -264,7 +259,6 @@ def _verify_store(store: str | None, policy: str | None, pinned: Sequence[str]) 
 def _verified_elsewhere(store: str | None, policy: str | None) -> _Checked:
     """Ask a server to verify its own audit log."""
     from signoff.cli.server_client import server_for
-    from signoff.core.record import Trust, Verified, Vouched
 
     said = server_for(store, policy).get("/audit/verify")
     if not said["ok"]:
@@ -274,10 +268,6 @@ def _verified_elsewhere(store: str | None, policy: str | None) -> _Checked:
 
 
 def _verify_file(file: str, pinned: Sequence[str]) -> _Checked:
-    from signoff.core.export import verify_export
-    from signoff.core.record import vouched
-    from signoff.store.signing_key import is_signed
-
     with _opened(file) as stream, _progress() as progress:
         checked = verify_export(_lines(stream, file, progress), is_signed, name=file)
     if pinned and checked.key not in pinned:
@@ -288,8 +278,6 @@ def _verify_file(file: str, pinned: Sequence[str]) -> _Checked:
 
 
 def _own_key() -> str:
-    from signoff.store.signing_key import Keys
-
     try:
         return Keys().public_key()
     except (StoreError, WrongFile):  # no home directory, or an unsafe key: a file can be verified without it
@@ -325,11 +313,6 @@ def _lines(stream: IO[bytes], name: str, progress: Callable[[int], object]) -> I
 def _with_store(
     store: str | None, policy: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False
 ) -> T:
-    from signoff.cli.loops import run
-    from signoff.cli.open_broker import store_meant
-    from signoff.cli.server_choice import is_elsewhere
-    from signoff.wiring import settings_for
-
     async def main() -> T:
         return await work(kept)
 
@@ -345,8 +328,6 @@ def _with_store(
 
 def _place(store: str | None, policy: str | None) -> str:
     """Where the store should be, whether it exists or not."""
-    from signoff.wiring import chosen_store, settings_for
-
     return chosen_store(store, settings_for(policy)).file
 
 
@@ -378,8 +359,6 @@ def _written(output: str | None) -> Generator[Callable[[bytes], object]]:
 
 
 def _to_terminal(line: bytes) -> None:
-    from signoff.cli.terminal_text import escaped_json
-
     text = line.decode("utf-8", "surrogateescape")
     sys.stdout.write("\n".join(map(escaped_json, text.split("\n"))))
 
@@ -403,6 +382,4 @@ def _progress() -> Generator[Callable[[int], None]]:
 
 
 def _events(number: int) -> str:
-    from signoff.cli.terminal_text import count
-
     return count(number, "event")

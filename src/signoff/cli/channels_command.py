@@ -9,6 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.channels_run import run_until_stopped
+from signoff.cli.channels_test import try_out
+from signoff.cli.durations import read_duration
+from signoff.cli.inbox_page import clock
+from signoff.cli.open_broker import with_broker
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import count, iso, now, safe
+from signoff.core.moment import span
+from signoff.delivery.delivery_status import running_channels, troubles_of
+from signoff.errors import SignoffError
+from signoff.wiring.channel_wiring import actors, check_entry, kind_of
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -37,9 +48,6 @@ def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
     Example:
       signoff channels list
     """
-    from signoff.cli.open_broker import with_broker
-    from signoff.cli.terminal_text import as_json as json_line
-
     found = with_broker(store, policy, _looked_at)
     if as_json:
         click.echo(json_line({"channels": [_data(one) for one in found]}))
@@ -68,8 +76,6 @@ def run_channels(names: tuple[str, ...], no_resume: bool, as_json: bool, store: 
       signoff channels run team
       signoff channels run team night
     """
-    from signoff.cli.channels_run import run_until_stopped
-
     run_until_stopped(names, store, policy, resume=not no_resume, as_json=as_json)
 
 
@@ -96,9 +102,6 @@ def test_channel(name: str, wait: str, no_answer: bool, as_json: bool, policy: s
 
     Exit codes: 0 it works, 1 a step failed, 2 usage error, 3 nobody answered in time.
     """
-    from signoff.cli.channels_test import try_out
-    from signoff.cli.durations import read_duration
-
     try_out(name, read_duration(wait), policy, answer=not no_answer, as_json=as_json)
 
 
@@ -118,8 +121,6 @@ class ChannelStatus:
 
 
 async def _looked_at(broker: Broker, settings: Settings) -> list[ChannelStatus]:
-    from signoff.delivery.delivery_status import running_channels, troubles_of
-
     running = await running_channels(broker.ledger)
     waiting = await broker.inbox(limit=_MOST)
     troubled = await troubles_of(broker.ledger, [item.id for item in waiting])
@@ -136,9 +137,6 @@ async def _looked_at(broker: Broker, settings: Settings) -> list[ChannelStatus]:
 
 
 def _kind(entry: ChannelEntry, settings: Settings) -> ChannelKind | None:
-    from signoff.errors import SignoffError
-    from signoff.wiring.channel_wiring import kind_of
-
     try:
         return kind_of(entry, settings)
     except SignoffError:  # `_wrong` says why
@@ -150,8 +148,6 @@ _MOST = 500
 
 
 def _lines(seen: ChannelStatus) -> Iterator[str]:
-    from signoff.cli.terminal_text import safe
-
     entry = seen.entry
     place = safe(entry.place(seen.kind)) if seen.kind is not None else ""
     where = f", in {seen.kind.place[0]} {place}" if seen.kind is not None and place else ""
@@ -162,9 +158,6 @@ def _lines(seen: ChannelStatus) -> Iterator[str]:
 
 def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
     """Facts about a channel as name, text, and whether somebody has to act."""
-    from signoff.cli.terminal_text import count, safe
-    from signoff.core.moment import span
-
     entry, kind = seen.entry, seen.kind
     if kind is not None:
         yield _who(seen, kind)
@@ -191,9 +184,6 @@ def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
 
 def _wrong(seen: ChannelStatus) -> str:
     """Why the channel cannot run: its kind, its keys, or one of its workers. Empty if it can."""
-    from signoff.errors import SignoffError
-    from signoff.wiring.channel_wiring import check_entry
-
     try:
         check_entry(seen.entry, seen.settings)
     except SignoffError as error:
@@ -202,9 +192,6 @@ def _wrong(seen: ChannelStatus) -> str:
 
 
 def _who(seen: ChannelStatus, kind: ChannelKind) -> tuple[str, str, bool]:
-    from signoff.cli.terminal_text import safe
-    from signoff.wiring.channel_wiring import actors
-
     names = [safe(one.name) for one in actors(seen.entry, seen.settings).values()]
     if not kind.answers:
         return "tells", f"{', '.join(names) or 'whoever reads it'}, with a link", False
@@ -218,9 +205,6 @@ def _who(seen: ChannelStatus, kind: ChannelKind) -> tuple[str, str, bool]:
 
 
 def _down(lease: Lease) -> str:
-    from signoff.cli.inbox_page import clock
-    from signoff.cli.terminal_text import now, safe
-
     assert lease.down is not None
     soon = f"; next try {clock(lease.down.due, now())}" if lease.down.due is not None else ""
     return f"since {clock(lease.down.since, now())}: {safe(lease.down.problem)}{soon}"
@@ -238,9 +222,6 @@ def _is_set(variable: str) -> bool:
 
 
 def _data(seen: ChannelStatus) -> Mapping[str, Any]:
-    from signoff.cli.terminal_text import iso, safe
-    from signoff.wiring.channel_wiring import actors
-
     entry, kind, down = seen.entry, seen.kind, seen.lease.down if seen.lease is not None else None
     secrets = _secrets(entry, kind) if kind is not None else ()
     limit = entry.timeout(kind) if kind is not None else None

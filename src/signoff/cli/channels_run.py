@@ -19,13 +19,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.channels.outcome import step_text
+from signoff.cli.main import told
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import count, iso, now, safe
+from signoff.core.exit_codes import FAILED
 from signoff.core.notice import Asked, Notice, Reminder
 from signoff.core.request import State
 from signoff.core.subject import Subject
+from signoff.delivery import Reconciler
+from signoff.delivery.attempt import failure_of
 from signoff.errors import ChannelFailed, SignoffError, WrongUse
-from signoff.ports import Reminding
+from signoff.ports import Channel, Heard, Inbox, Reminding
+from signoff.wiring.caller import Caller
+from signoff.wiring.channel_runs import Running
+from signoff.wiring.channel_wiring import channel_named, check_ready, check_workers, routes_for
+from signoff.wiring.job import RunOptions
+from signoff.wiring.program_inbox import project_inbox
+from signoff.wiring.project import settings_for
+from signoff.wiring.project_people import OnFile
+from signoff.wiring.resumers import CHANNELS, note_resumer
+from signoff.wiring.stores import absolute_store, open_broker
 
 LEAVING = 0.05
 """Seconds between the user leaving the terminal and the end of the program."""
@@ -38,18 +51,13 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.channel_kinds import ChannelKind
     from signoff.config import Settings
-    from signoff.ports import Channel, Heard, Inbox
-    from signoff.wiring import RunOptions
+    from signoff.wiring.job import RunOptions
 
 
 def run_until_stopped(
     names: Sequence[str], store: str | None, policy: str | None, *, resume: bool, as_json: bool
 ) -> None:
     """Open the channels and run until stopped."""
-    from signoff.wiring import open_broker
-    from signoff.wiring.channel_wiring import channel_named, check_ready, check_workers
-    from signoff.wiring.project import settings_for
-
     settings = settings_for(policy)
     kinds: dict[str, ChannelKind] = {}
     for name in names:  # before a store is made, so that a wrong call leaves nothing behind
@@ -100,9 +108,6 @@ def leave_if_held_up(before: Collection[threading.Thread], *, is_held: bool = Fa
 
 def _told_code(error: BaseException | None) -> int:
     """Print the exception that is being raised, and return its exit code."""
-    from signoff.cli.main import told
-    from signoff.core.exit_codes import FAILED
-
     match error:
         case None:
             return 0
@@ -135,8 +140,6 @@ def end_loop(runner: asyncio.Runner) -> bool:
 
 def _run_options(store: str | None, policy: str | None) -> RunOptions:
     """Options for resumed runs: unattended, with paths relative to the current directory."""
-    from signoff.wiring import Caller, RunOptions, absolute_store
-
     policy = os.path.abspath(policy) if policy is not None else None
     return RunOptions(policy=policy, store=absolute_store(store, policy), unattended="park", caller=Caller.here())
 
@@ -145,11 +148,6 @@ async def _stay(
     names: list[str], broker: Broker, settings: Settings, run_options: RunOptions | None, report: ChannelReport
 ) -> None:
     """Run channels, and with `run_options` also continue answered runs."""
-    from signoff.delivery import Reconciler
-    from signoff.wiring.channel_wiring import routes_for
-    from signoff.wiring.program_inbox import project_inbox
-    from signoff.wiring.project_people import OnFile
-
     broker.people.follow(OnFile(settings).roles)  # people removed from the file while this runs lose their roles
     start: list[Callable[[Heard], Awaitable[str]]] = []
 
@@ -162,9 +160,6 @@ async def _stay(
     reconciler = Reconciler(broker, told, inbox=lambda name: project_inbox(broker, settings, name))
     work: list[Coroutine[Any, Any, None]] = [reconciler.run()]
     if run_options is not None:
-        from signoff.wiring.channel_runs import Running
-        from signoff.wiring.resumers import CHANNELS, note_resumer
-
         running = Running(reconciler, broker, settings, names, run_options, observe=report.run)
         start.append(running.begin)
         work.append(running.run())
@@ -359,8 +354,6 @@ class WatchedChannel:
 
     def _problem(self, subject: str, error: Exception) -> None:
         """Report an error, also one of the channel's code. `WrongUse` is left to the caller, who reports it."""
-        from signoff.delivery.attempt import failure_of
-
         if not isinstance(error, WrongUse):
             self._report.problem(self.name, subject, failure_of(error))
 

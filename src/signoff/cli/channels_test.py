@@ -13,19 +13,40 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.broker import Broker
+from signoff.channel_kinds import ChannelKind, check_modules
+from signoff.cli.channels_run import stopping
+from signoff.cli.open_broker import store_meant
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import safe
 from signoff.core.delivery import NEVER
 from signoff.core.exit_codes import FAILED, WAITING
 from signoff.core.moment import span
+from signoff.core.notice import Asked
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text
+from signoff.core.subject import Subject, SubjectKind
+from signoff.delivery import Reconciler, Route
+from signoff.delivery.attempt import failure_of
+from signoff.delivery.channel_inbox import harmless_request
+from signoff.delivery.delivery_status import running_channels
 from signoff.errors import SignoffError, WrongFile, WrongUse
+from signoff.store.memory_store import MemoryStore
 from signoff.store_changes import changes
+from signoff.wiring.channel_wiring import (
+    channel_for,
+    channel_named,
+    check_people,
+    context_for,
+    given_config,
+    kind_of,
+    shape_of_kind,
+)
+from signoff.wiring.program_inbox import project_inbox
+from signoff.wiring.project import roles_of, settings_for
+from signoff.wiring.stores import open_broker
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
-    from signoff.channel_kinds import ChannelKind
     from signoff.config import ChannelEntry, Settings
     from signoff.ports import Channel
 
@@ -69,9 +90,6 @@ class _Failed(Exception):
 
 def try_out(name: str, wait: timedelta, policy: str | None, *, answer: bool, as_json: bool) -> None:
     """Test a channel, and exit with the result."""
-    from signoff.wiring import settings_for
-    from signoff.wiring.channel_wiring import channel_named
-
     settings = settings_for(policy)
     entry = channel_named(name, settings)
     steps = TestSteps(entry.name, as_json)
@@ -84,16 +102,12 @@ def try_out(name: str, wait: timedelta, policy: str | None, *, answer: bool, as_
 async def _until_stopped(
     entry: ChannelEntry, settings: Settings, wait: timedelta, steps: TestSteps, *, answer: bool
 ) -> int:
-    from signoff.cli.channels_run import stopping
-
     with stopping(lambda: None):
         return await _tried(entry, settings, wait, steps, answer=answer)
     return steps.result(FAILED, "Stopped.")
 
 
 async def _tried(entry: ChannelEntry, settings: Settings, wait: timedelta, steps: TestSteps, *, answer: bool) -> int:
-    from signoff.wiring.channel_wiring import kind_of
-
     kind = kind_of(entry, settings)
     if answer and kind.answers:
         await _refuse_two(entry, settings)
@@ -130,10 +144,6 @@ async def _answered(
 
 async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
     """Raise if the channel is already running: the other program would get the answer too, to an unknown request."""
-    from signoff.broker import Broker
-    from signoff.cli.open_broker import store_meant
-    from signoff.delivery.delivery_status import running_channels
-
     try:
         store = store_meant(None, settings, make=False)
     except SignoffError:  # a store that cannot be opened does not say who runs the channel
@@ -152,9 +162,7 @@ async def _refuse_two(entry: ChannelEntry, settings: Settings) -> None:
 
 async def _reached(entry: ChannelEntry, settings: Settings, kind: ChannelKind, steps: TestSteps) -> None:
     """Check that the secrets are set, somebody could answer, and whatever else the kind checks."""
-    from signoff.channel_kinds import check_modules
     from signoff.config.config_check import made_by
-    from signoff.wiring.channel_wiring import check_people, context_for, given_config, shape_of_kind
 
     secrets = ", ".join(filter(None, (entry.variable(kind, key) for key in kind.secrets)))
     step = f"the secret is set: {secrets}" if secrets else "its keys are right"
@@ -193,8 +201,6 @@ class Trial(ABC):
 
     async def asked(self, wait: timedelta | None) -> ApprovalRequest:
         """Open a request that no run waits for."""
-        from signoff.delivery.channel_inbox import harmless_request
-
         [opened] = await self.broker.open([harmless_request("signoff channels test tests this channel", wait=wait)])
         return opened
 
@@ -231,9 +237,6 @@ class TrialByLink(Trial):
         self._at = ""
 
     async def problem(self, request: ApprovalRequest, within: float) -> str:
-        from signoff.core.notice import Asked
-        from signoff.delivery.attempt import failure_of
-
         try:
             async with asyncio.timeout(within):
                 self._at = await self._channel.show(Asked(request=request), self._at)
@@ -288,9 +291,6 @@ class TrialByAnswer(Trial):
         if self.posting.done():
             error = None if self.posting.cancelled() else self.posting.exception()
             return ShownRequest(problem=str(error or "it was stopped"), is_hopeless=True)
-        from signoff.core.subject import Subject, SubjectKind
-        from signoff.delivery.delivery_status import running_channels
-
         name, subject = self.entry.name, Subject(SubjectKind.REQUEST, request.id)
         one = await self.broker.store.read(lambda tx: tx.deliveries.get(name, subject))
         lease = (await running_channels(self.broker.ledger)).get(name)
@@ -315,13 +315,6 @@ class ShownRequest:
 @asynccontextmanager
 async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> AsyncGenerator[Trial]:
     """Run the channel over a memory store. `listens`: take answers, which every program with the same secret gets."""
-    from signoff.broker import Broker
-    from signoff.delivery import Reconciler, Route
-    from signoff.store.memory_store import MemoryStore
-    from signoff.wiring import roles_of
-    from signoff.wiring.channel_wiring import channel_for
-    from signoff.wiring.program_inbox import project_inbox
-
     broker = Broker(MemoryStore(), people=roles_of(settings))
     channel = channel_for(entry, settings, listens=listens)
     reconciler = Reconciler(broker, [Route(channel)], inbox=lambda name: project_inbox(broker, settings, name))
@@ -338,11 +331,6 @@ async def _trial(entry: ChannelEntry, settings: Settings, *, listens: bool) -> A
 @asynccontextmanager
 async def _trial_by_link(entry: ChannelEntry, settings: Settings, steps: TestSteps) -> AsyncGenerator[Trial]:
     """Open the channel over the project's store, which the web inbox shows too."""
-    from signoff.delivery.attempt import failure_of
-    from signoff.wiring import open_broker
-    from signoff.wiring.channel_wiring import channel_for
-    from signoff.wiring.program_inbox import project_inbox
-
     if not settings.server.url:
         steps.failed("its links lead to the web inbox", "the file does not say where: add `server: {url: https://…}`")
         raise _Failed

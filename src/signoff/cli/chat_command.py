@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.cli.line_input import prompt_here
+from signoff.cli.loops import WorkInterrupted, until_interrupted
 from signoff.cli.terminal_text import clip
 from signoff.core.safe_text import safe_text
-from signoff.errors import WrongUse
+from signoff.errors import ScriptEnded, SignoffError, WrongUse
 
 if TYPE_CHECKING:
     from signoff.cli.run_screen import Going
-    from signoff.wiring import Job, Task
+    from signoff.wiring.job import Job, Task
     from signoff.workers.runtime import Finished
 
 LEAVES = ("/exit", "/quit")
@@ -37,8 +39,6 @@ async def talk(job: Job, task: Task, going: Going, *, after: Finished | str | No
     The text of `task` is the first prompt, if it has one; its input goes with every turn, its files with the first.
     `after` is the previous turn: its result, or the id of its run.
     """
-    from signoff.cli.line_input import prompt_here
-
     prompt = prompt_here(lambda: going.progress.secrets)
     if prompt.is_typed:
         click.echo(f"Chatting with {job.name}. /help lists the commands; /exit or Ctrl-D quits.", err=True)
@@ -87,9 +87,6 @@ async def _turn(
     job: Job, task: Task, going: Going, after: Finished | str | None, *, forgiving: bool
 ) -> Finished | None:
     """Run one turn; None if it failed or was stopped and a person is there to continue."""
-    from signoff.cli.loops import WorkInterrupted, until_interrupted
-    from signoff.errors import ScriptEnded, SignoffError
-
     turn = going.on(job.run(task, begun=going.begun(job), after=after))
     try:
         return await (until_interrupted(turn) if forgiving else turn)

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.open_broker import with_broker
+from signoff.cli.open_desk import with_desk
+from signoff.cli.request_report import Sheet, comment_text
+from signoff.cli.server_choice import is_elsewhere
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import safe
 from signoff.core.comment import CommentKind
+from signoff.reports.request_sheet import comment_data
+from signoff.wiring.agent_answers import answer_question
+from signoff.wiring.job import RunOptions
+from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.cli.approval_desk import ApprovalDesk
-    from signoff.cli.request_report import Sheet
     from signoff.config import Settings
 
 _DONE = {"note": "said", "question": "asked back", "answer": "answered"}
@@ -115,10 +124,6 @@ def _say(
     question: str = "",
     asks_agent: bool = False,
 ) -> None:
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.server_choice import is_elsewhere
-    from signoff.cli.terminal_text import safe
-
     async def work(desk: ApprovalDesk) -> tuple[Sheet, dict[str, Any]]:
         return await desk.say(request_id, text, kind, question, asks_agent=asks_agent)
 
@@ -133,13 +138,6 @@ def _say(
 
 def _agent_answer(request_id: str, question: str, store: str | None, policy: str | None) -> dict[str, Any]:
     """Ask the agent's model the question; return its reply, once it is stored."""
-    from signoff.cli.open_broker import with_broker
-    from signoff.cli.startup import uncollected
-    from signoff.reports.request_sheet import comment_data
-    from signoff.wiring import RunOptions, chosen_store
-
-    with uncollected():
-        from signoff.wiring.agent_answers import answer_question
 
     async def work(broker: Broker, settings: Settings) -> dict[str, Any]:
         request = await broker.get(request_id)
@@ -151,10 +149,6 @@ def _agent_answer(request_id: str, question: str, store: str | None, policy: str
 
 
 def _tell(sheet: Sheet, said: Mapping[str, Any], *, as_json: bool) -> None:
-    from signoff.cli.request_report import comment_text
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import safe
-
     if as_json:
         click.echo(json_line({"request": sheet["id"], **said}))
         return

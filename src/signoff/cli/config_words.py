@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from signoff.core.visible_text import visible
+
 Schema = Mapping[str, Any]
 
 _TYPES = {"string": "text", "integer": "whole number", "object": "mapping", "boolean": "true or false"}
@@ -14,8 +16,6 @@ _DEEPEST = 5
 
 def config_lines(schema: Schema) -> Iterator[str]:
     """The config section of `signoff toolsets show`. Secret defaults are already hidden in the schema."""
-    from signoff.core.visible_text import visible
-
     if not schema.get("properties"):
         any_keys = schema.get("additionalProperties", True)
         yield "\nconfig: any keys (no schema)" if any_keys else "\nit takes no config"

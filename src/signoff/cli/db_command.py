@@ -7,6 +7,14 @@ import sys
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import safe
+from signoff.core.exit_codes import FAILED
+from signoff.store.store_urls import masked
+from signoff.store.upkeep import backup as copy_to
+from signoff.store.upkeep import check as problems_of
+from signoff.wiring.project import settings_for
+from signoff.wiring.stores import chosen_store
 
 
 @click.group()
@@ -26,9 +34,6 @@ def backup(file: str, store: str | None, policy: str | None) -> None:
     Example:
       signoff db backup approvals-2031-05-24.db
     """
-    from signoff.cli.terminal_text import safe
-    from signoff.store.upkeep import backup as copy_to
-
     url, root, name = _meant(store, policy)
     click.echo(f"copied {name} to {safe(str(copy_to(url, file, root=root)))}")
 
@@ -47,11 +52,6 @@ def check(as_json: bool, store: str | None, policy: str | None) -> None:
 
     `signoff audit verify` checks whether the audit log in it was changed.
     """
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import safe
-    from signoff.core.exit_codes import FAILED
-    from signoff.store.upkeep import check as problems_of
-
     url, root, name = _meant(store, policy)
     problems = problems_of(url, root=root)
     if as_json:
@@ -66,9 +66,5 @@ def check(as_json: bool, store: str | None, policy: str | None) -> None:
 
 def _meant(store: str | None, policy: str | None) -> tuple[str, str, str]:
     """The store's URL, the directory that relative paths start from, and the text to show for it."""
-    from signoff.cli.terminal_text import safe
-    from signoff.store.store_urls import masked
-    from signoff.wiring import chosen_store, settings_for
-
     chosen = chosen_store(store, settings_for(policy))
     return chosen.url, str(chosen.root), safe(masked(chosen.url))

@@ -12,13 +12,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.channels.keyboard import Keyboard
+from signoff.channels.render import draw_card
+from signoff.channels.script_approver import decision_from
+from signoff.channels.terminal import TerminalApprover
+from signoff.channels.terminal_screen import Screen
 from signoff.cli import shared_options
+from signoff.cli.demo_web import serve_demo
+from signoff.cli.loops import run
+from signoff.cli.progress import one_line, print_event
+from signoff.core.card import card_for
+from signoff.core.decision import ApprovalDecision
+from signoff.core.event import CallEvent, CallStep
+from signoff.core.people import Actor, ActorKind
+from signoff.wiring.demo_agent import run_demo
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from signoff.core.decision import ApprovalDecision
-    from signoff.core.event import CallEvent
     from signoff.core.mode import ApprovalMode
     from signoff.core.request import ApprovalRequest
     from signoff.ports import ApproverLike
@@ -52,17 +63,11 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
       signoff demo --web
     """
     if web:
-        from signoff.cli.demo_web import serve_demo
-
         if answers is not None:
             raise click.UsageError("--web cannot be combined with --answers: you answer in the web inbox.")
         serve_demo(_scratch(directory)[0] if directory is not None else Path(tempfile.mkdtemp(prefix="signoff-demo-")))
         return
     from rich.console import Console
-
-    from signoff.cli.loops import run
-    from signoff.cli.progress import print_event
-    from signoff.wiring import run_demo
 
     console = Console(stderr=True, highlight=False)
     _check_scratch(directory)
@@ -91,8 +96,6 @@ def _approver(answers: str | None, console: Console) -> ApproverLike:
         click.echo(f"There is no terminal to ask at, so the demo answers by itself: --answers {answers}\n", err=True)
     if answers is not None:
         return PreparedAnswers(split_answers(answers), console)
-    from signoff.channels.terminal import TerminalApprover
-
     return TerminalApprover()
 
 
@@ -131,8 +134,6 @@ class PreparedAnswers:
     """Shows every card like the terminal, and answers from a list; when the list is empty, it denies."""
 
     def __init__(self, answers: list[str], console: Console) -> None:
-        from signoff.channels.script_approver import decision_from
-
         self._console = console
         self._answers = answers
         for answer in answers:
@@ -140,12 +141,6 @@ class PreparedAnswers:
                 decision_from(answer)
 
     def choose(self, request: ApprovalRequest, *, mode: ApprovalMode) -> ApprovalDecision:
-        from signoff.channels.keyboard import Keyboard
-        from signoff.channels.render import draw_card
-        from signoff.channels.terminal_screen import Screen
-        from signoff.core.card import card_for
-        from signoff.core.people import Actor, ActorKind
-
         screen = Screen(self._console, Keyboard())
         screen.show(draw_card(card_for(request, zone=datetime.astimezone), screen.look, whole=True).lines)
         answer = self._answers.pop(0) if self._answers else "deny:no answer was left in --answers"
@@ -154,8 +149,6 @@ class PreparedAnswers:
 
 
 def _decision(answer: str, request: ApprovalRequest) -> ApprovalDecision:
-    from signoff.channels.script_approver import decision_from
-    from signoff.core.decision import ApprovalDecision
     from signoff.workers.demo.agent import EDITS
 
     if answer == "edit":
@@ -164,9 +157,6 @@ def _decision(answer: str, request: ApprovalRequest) -> ApprovalDecision:
 
 
 def _summary(events: list[CallEvent], root: Path) -> None:
-    from signoff.cli.progress import one_line
-    from signoff.core.event import CallStep
-
     why = {event.call.path: event for event in events if event.what not in (CallStep.RAN, CallStep.ASKED)}
     ran = {event.call.path for event in events if event.what is CallStep.RAN}
     click.secho("What ran", bold=True)
@@ -184,8 +174,6 @@ def _summary(events: list[CallEvent], root: Path) -> None:
 
 
 def _on_whose_word(event: CallEvent) -> str:
-    from signoff.core.event import CallStep
-
     asked = event.request.verdict if event.request is not None else None  # of what was asked; it may have been edited
     rules = ", ".join(found.rules) if (found := asked or event.verdict) is not None else ""
     match event.what:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.cli.serve_command import need_web, serve_projects
+from signoff.wiring.served_projects import served_projects
+
 if TYPE_CHECKING:
     from signoff.wiring.service import Service
 
@@ -28,8 +31,6 @@ toolsets: [files, shell]
 
 def serve_demo(directory: Path) -> None:
     """Create a project in an empty directory and serve it until Ctrl-C, with a run that asks."""
-    from signoff.cli.serve_command import need_web, serve_projects
-    from signoff.wiring.served_projects import served_projects
     from signoff.wiring.service import ServiceOptions
 
     need_web()

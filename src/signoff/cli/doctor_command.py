@@ -8,6 +8,13 @@ from contextlib import nullcontext
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.inspection import inspect_agent, inspect_project
+from signoff.cli.inspection_page import inspection_data, inspection_lines, page_width
+from signoff.cli.safe_output import apart
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import now
+from signoff.core.exit_codes import FAILED
+from signoff.wiring.project import settings_for
 
 
 @click.command()
@@ -42,14 +49,6 @@ def doctor(
     """
     if agent is not None and only:
         raise click.UsageError("Name an agent, or workers with --worker, not both.")
-    from signoff.cli.inspection import inspect_agent, inspect_project
-    from signoff.cli.inspection_page import inspection_data, inspection_lines, page_width
-    from signoff.cli.safe_output import apart
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import now
-    from signoff.core.exit_codes import FAILED
-    from signoff.wiring import settings_for
-
     # The project's own code and plugins are imported: their output must not mix with our JSON.
     with apart() if as_json else nullcontext():
         settings = settings_for(policy)

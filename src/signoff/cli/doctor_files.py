@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from signoff.cli.doctor_findings import ERROR, WARNING, Files, Finding, secret_findings
+from signoff.store.signing_key import keys_directory
 
 if TYPE_CHECKING:
     from signoff.config import Settings
@@ -46,8 +47,6 @@ def _rule_files(files: Files) -> Iterator[Path]:
 
 
 def _secret_files(settings: Settings) -> Iterator[Path]:
-    from signoff.store.signing_key import keys_directory
-
     directory = Path(settings.directory)
     if settings.file and any(secret_findings(settings)):
         yield Path(settings.file)

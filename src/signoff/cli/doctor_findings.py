@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
 
+from signoff.config.settings import accounts, person_format
 from signoff.config.stricter_layers import unheard_problem
 from signoff.core.credential import secret_name
-from signoff.core.verdict import Effect, OnTimeout
+from signoff.core.verdict import Effect, OnTimeout, Requirement
+from signoff.errors import SignoffError
+from signoff.policy.lint import Problem, unknown_tools
 from signoff.policy.match import CHAIN, ToolsetCondition, WorkerCondition
 from signoff.policy.match_result import Truth
 from signoff.policy.phrases import did_you_mean, listed, nearest, shown
+from signoff.store.store_urls import masked
+from signoff.wiring.channel_wiring import actors, kind_of
 
 if TYPE_CHECKING:
     from signoff.config import Settings, ToolsetEntry, WorkerFile
-    from signoff.core.verdict import Requirement
     from signoff.policy.engine import Policy
     from signoff.policy.glob import Glob
-    from signoff.policy.lint import Problem
     from signoff.policy.rule import Rule
 
 DELEGATION = "workers"
@@ -108,8 +111,6 @@ def tool_findings(
     files: Files, tools: Collection[str], unlisted: Collection[str], broken: Collection[str]
 ) -> Iterator[Finding]:
     """Rules that name a tool no worker has. Toolsets whose tools are unknown, and broken workers, may have it."""
-    from signoff.policy.lint import unknown_tools
-
     found = [(rule, problem) for rule in files.rules for problem in unknown_tools([rule], tools)]
     if found and (unlisted or broken):
         ids = listed(dict.fromkeys(rule.id for rule, _ in found))
@@ -179,10 +180,6 @@ def people_findings(files: Files) -> Iterator[Finding]:
 
 def _unreached(settings: Settings) -> Iterator[Finding]:
     """People whom no channel reaches, and accounts that no kind of channel has."""
-    from signoff.config.settings import accounts, person_format
-    from signoff.errors import SignoffError
-    from signoff.wiring.channel_wiring import actors, kind_of
-
     reached: set[str] = set()
     keys: set[str] = set()
     has_channels = False
@@ -321,8 +318,6 @@ def _literal_secrets(entry: ToolsetEntry) -> Iterator[Finding]:
 
 
 def _has_password(text: str) -> bool:
-    from signoff.store.store_urls import masked
-
     return "://" in text and masked(text) != text
 
 

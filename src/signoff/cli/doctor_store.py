@@ -7,8 +7,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from signoff.broker.audit import verify_store
+from signoff.broker.checkpoints import known_as, place_of
+from signoff.broker.switch import said_by
 from signoff.cli.doctor_findings import ERROR, NOTE, WARNING, Finding, Severity
+from signoff.cli.loops import run
+from signoff.cli.terminal_text import count
+from signoff.core.halt import halt_in
+from signoff.core.moment import span
+from signoff.core.record import is_link
+from signoff.core.safe_text import grant_line
+from signoff.errors import RecordBroken, SignoffError
 from signoff.policy.phrases import listed
+from signoff.store.schema import VERSION
+from signoff.store.signing_key import Keys, is_signed
+from signoff.store.store_factory import open_store
+from signoff.store.store_urls import masked
+from signoff.store.upkeep import check
+from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -46,11 +62,6 @@ class KnownTool:
 
 def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
     """Open the store, if it exists, and check it; nothing is created or changed."""
-    from signoff.errors import SignoffError
-    from signoff.store.store_urls import masked
-    from signoff.store.upkeep import check
-    from signoff.wiring import chosen_store
-
     chosen = chosen_store(option, settings)
     url, root, file = chosen.url, chosen.root, chosen.file
     name = masked(url)
@@ -75,10 +86,6 @@ def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
 def _looked_into(url: str, root: str, name: str, file: str) -> StoreFacts:
     from contextlib import closing
 
-    from signoff.cli.loops import run
-    from signoff.store.schema import VERSION
-    from signoff.store.store_factory import open_store
-
     with closing(open_store(url, root=root)) as store:
         grants, findings, events = run(_read(store))
         findings += _clock(store.clock_lead)
@@ -89,8 +96,6 @@ def _looked_into(url: str, root: str, name: str, file: str) -> StoreFacts:
 def _clock(lead: timedelta | None) -> Iterator[Finding]:
     """A clock that is far off: deadlines use the store's clock, but screens and logs use this machine's."""
     if lead:
-        from signoff.core.moment import span
-
         seconds = lead.total_seconds()
         off = f"{span(abs(seconds))} {'behind' if seconds > 0 else 'ahead of'}"
         what = f"the clock of this machine is {off} the store's clock, which deadlines use"
@@ -103,9 +108,6 @@ def _clock(lead: timedelta | None) -> Iterator[Finding]:
 
 
 async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:
-    from signoff.broker.switch import said_by
-    from signoff.core.halt import halt_in
-
     grants, halted = await store.read(lambda tx: (tx.grants.all(), halt_in(tx.settings.get)))
     said = said_by(halted, datetime.astimezone) if halted else ""
     findings = [_finding(WARNING, "halted", f"nothing new runs: {said}")] if said else []
@@ -115,13 +117,6 @@ async def _read(store: Store) -> tuple[Sequence[Grant], list[Finding], str]:
 
 async def _record(store: Store) -> tuple[list[Finding], str]:
     """Verify the audit log: all of it if that is quick, else its end and the event that this machine signed last."""
-    from signoff.broker.audit import verify_store
-    from signoff.broker.checkpoints import known_as, place_of
-    from signoff.cli.terminal_text import count
-    from signoff.core.record import is_link
-    from signoff.errors import RecordBroken, SignoffError
-    from signoff.store.signing_key import Keys, is_signed
-
     (seq, link), last, names = await store.read(
         lambda tx: (
             tx.record.head(),
@@ -153,8 +148,6 @@ def grant_findings(
     grants: Sequence[Grant], tools: Collection[KnownTool], at: datetime, *, all_known: bool
 ) -> Iterator[Finding]:
     """Grants that are inactive, now or for good."""
-    from signoff.core.safe_text import grant_line
-
     for grant in grants:
         if why := why_asleep(grant, tools, at, all_known=all_known):
             what = f"a remembered answer is inactive: {why}: {grant_line(grant, zone=datetime.astimezone)}"

@@ -17,8 +17,11 @@ from signoff.cli.doctor_findings import (
     name_findings,
     tool_findings,
 )
+from signoff.cli.loops import run
+from signoff.config import PROJECT_FILE, workers_directory
 from signoff.errors import SignoffError, WrongFile
 from signoff.policy.phrases import listed, shown
+from signoff.wiring.channel_wiring import check_entry
 
 if TYPE_CHECKING:
     from signoff.cli.doctor_store import StoreFacts
@@ -75,8 +78,6 @@ def _broken_workers(broken: Mapping[str, SignoffError]) -> Iterator[Finding]:
 
 def _broken_channels(files: Files) -> Iterator[Finding]:
     """Channels that cannot run: their kind cannot be loaded, or a key or a worker of theirs has an error."""
-    from signoff.wiring.channel_wiring import check_entry
-
     for entry in files.settings.channels.values():
         try:
             check_entry(entry, files.settings)
@@ -137,8 +138,6 @@ def _models(files: Files, names: Sequence[str]) -> Iterator[Finding]:
 
 def _own_rules(files: Files, listings: Mapping[str, ToolListing], kept: StoreFacts) -> Iterator[Finding]:
     """Workers that can change the files that restrict them."""
-    from signoff.cli.loops import run
-    from signoff.config import PROJECT_FILE, workers_directory
     from signoff.toolsets.catalog import Catalog
     from signoff.workers.changes import way_to_change
 

@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.open_broker import say_where
+from signoff.cli.open_desk import with_desk
+from signoff.cli.request_report import moment_of
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import by_wall_clock, count, local, safe
+from signoff.core.exit_codes import FAILED
+from signoff.core.visible_text import visible
+from signoff.errors import RequestError
+from signoff.reports.request_sheet import TOLD
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
@@ -36,9 +45,6 @@ def list_grants(everything: bool, as_json: bool, store: str | None, policy: str 
     Example:
       signoff grants list
     """
-    from signoff.cli.open_broker import say_where
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import as_json as json_line
 
     async def work(desk: ApprovalDesk) -> Sequence[GrantSheet]:
         return await desk.grants(everything=everything)
@@ -68,9 +74,6 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
     Example:
       signoff grants revoke h4w8
     """
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import safe
-    from signoff.core.exit_codes import FAILED
 
     async def work(desk: ApprovalDesk) -> bool:
         are_all = all([await _revoke(desk, one) for one in dict.fromkeys(grant_ids)])
@@ -83,11 +86,6 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
 
 
 async def _revoke(desk: ApprovalDesk, given: str) -> bool:
-    from signoff.cli.request_report import moment_of
-    from signoff.cli.terminal_text import by_wall_clock, local, safe
-    from signoff.core.visible_text import visible
-    from signoff.errors import RequestError
-
     try:
         grant, done = await desk.revoke(given)
     except RequestError as error:
@@ -114,8 +112,6 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     Example:
       signoff grants explain h4w8
     """
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import as_json as json_line
 
     async def work(desk: ApprovalDesk) -> GrantSheet:
         return await desk.grant(grant_id)
@@ -129,16 +125,10 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
 
 
 def _data(grant: GrantSheet) -> dict[str, Any]:
-    from signoff.reports.request_sheet import TOLD
-
     return {name: value for name, value in grant.items() if name != TOLD}
 
 
 def _lines(grant: GrantSheet) -> Iterator[str]:
-    from signoff.cli.request_report import moment_of
-    from signoff.cli.terminal_text import by_wall_clock, local, safe
-    from signoff.core.visible_text import visible
-
     asleep, at = by_wall_clock(grant["asleep"] or ""), moment_of(grant["at"])
     says = by_wall_clock(grant["text"])
     yield f"{click.style(safe(grant['id']), fg='cyan')}  {click.style(says, dim=bool(asleep))}"
@@ -150,10 +140,6 @@ def _lines(grant: GrantSheet) -> Iterator[str]:
 
 
 def _facts(grant: GrantSheet) -> Iterator[tuple[str, str]]:
-    from signoff.cli.request_report import moment_of
-    from signoff.cli.terminal_text import by_wall_clock, local, safe
-    from signoff.core.visible_text import visible
-
     asleep, at = by_wall_clock(grant["asleep"] or ""), moment_of(grant["at"])
     yield "grant", safe(grant["id"])
     yield "says", by_wall_clock(grant["text"])
@@ -171,9 +157,6 @@ def _facts(grant: GrantSheet) -> Iterator[tuple[str, str]]:
 
 
 def _usage(grant: GrantSheet) -> list[str]:
-    from signoff.cli.terminal_text import count
-    from signoff.core.visible_text import visible
-
     most, budget = grant["max_uses"], grant["budget"]
     if not grant["told"]["is_counted"]:
         return []

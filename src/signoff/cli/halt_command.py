@@ -7,10 +7,17 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.open_broker import say_where
+from signoff.cli.open_desk import with_desk
+from signoff.cli.server_choice import is_elsewhere
+from signoff.cli.terminal_text import by_wall_clock, safe
+from signoff.errors import WrongUse
+from signoff.store.chosen_store import ChosenStore, named_store
+from signoff.wiring.project import settings_for
+from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
-    from signoff.store.chosen_store import ChosenStore
 
 
 @click.command()
@@ -24,10 +31,6 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
     Example:
       signoff halt --note "wrong prices in the catalogue"
     """
-    from signoff.cli.open_broker import say_where
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.server_choice import is_elsewhere
-    from signoff.cli.terminal_text import by_wall_clock, safe
 
     async def work(desk: ApprovalDesk) -> str:
         return await desk.halt(note)
@@ -42,10 +45,6 @@ def halt(note: str, name: str | None, store: str | None, policy: str | None) -> 
 
 def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
     """The selected store. The kill switch must reach what runs, so it needs a project here or a named store."""
-    from signoff.errors import WrongUse
-    from signoff.store.chosen_store import named_store
-    from signoff.wiring import chosen_store, settings_for
-
     settings = settings_for(policy)
     if named_store(store) is None and not settings.file:
         raise WrongUse(
@@ -66,9 +65,6 @@ def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -
     Example:
       signoff unhalt
     """
-    from signoff.cli.open_broker import say_where
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.server_choice import is_elsewhere
 
     async def work(desk: ApprovalDesk) -> bool:
         return await desk.unhalt(note)

@@ -5,17 +5,34 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.durations import read_duration
 from signoff.cli.server_choice import VARIABLE
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import safe
+from signoff.config import find_project
+from signoff.config.file_exchange import exchange
+from signoff.config.files import PROJECT_FILE, user_file
+from signoff.core.exit_codes import FAILED
 from signoff.errors import WrongUse
+from signoff.outside.agent_version import check_version
 from signoff.outside.coding_agents import AGENTS, HookedOn
-
-if TYPE_CHECKING:
-    from signoff.outside.hook_settings import HookPlace
+from signoff.outside.hook_check import check_hooks, server_in
+from signoff.outside.hook_settings import (
+    HookPlace,
+    commands_in,
+    hook_command,
+    installed,
+    is_own_command,
+    project_places,
+    uninstalled,
+    user_places,
+)
+from signoff.wiring import hook_launcher, project_trust
+from signoff.wiring.project_trust import is_trusted
 
 _agent = click.argument("agent", type=click.Choice(tuple(AGENTS)), metavar="AGENT")
 
@@ -54,13 +71,6 @@ def install(
     agent: str, where: str, wait: str, on: str, server: str | None, token_file: str | None, dry_run: bool, yes: bool
 ) -> None:
     """Install the hook for AGENT. The change to its settings is shown as a diff first; other hooks are not changed."""
-    from signoff.cli.durations import read_duration
-    from signoff.cli.terminal_text import safe
-    from signoff.outside.agent_version import check_version
-    from signoff.outside.hook_check import server_in
-    from signoff.outside.hook_settings import commands_in, hook_command, installed, is_own_command
-    from signoff.wiring import hook_launcher
-
     place, patience, hooked_on = _place(agent, where), read_duration(wait), HookedOn(on)
     if hooked_on not in place.host.events:
         raise WrongUse(f"{place.host.title} has no hook on permission requests that signoff answers")
@@ -94,8 +104,6 @@ def install(
 @shared_options.only_here
 def uninstall(agent: str, where: str, dry_run: bool, yes: bool) -> None:
     """Remove the hook from AGENT's settings. Other hooks are not changed."""
-    from signoff.outside.hook_settings import uninstalled
-
     place = _place(agent, where)
     before = _text(place)
     _change(place, before, uninstalled(before, place), dry_run=dry_run, yes=yes)
@@ -106,11 +114,6 @@ def uninstall(agent: str, where: str, dry_run: bool, yes: bool) -> None:
 @shared_options.only_here
 def status(as_json: bool) -> None:
     """Report for which agents the hook is installed, and what prevents it from working."""
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import safe
-    from signoff.core.exit_codes import FAILED
-    from signoff.outside.hook_check import check_hooks
-
     found = check_hooks(os.path.expanduser("~"), _project())
     if as_json:
         click.echo(json_line({"hooks": [one.data() for one in found]}))
@@ -142,10 +145,6 @@ def trust(directory: str, remove: bool) -> None:
     that you cloned brings its own. When the file changes, trust it again. Rules that signoff writes for you keep it
     trusted.
     """
-    from signoff.cli.terminal_text import safe
-    from signoff.config import find_project
-    from signoff.wiring import project_trust
-
     file = find_project(directory)
     if file is None:
         raise WrongUse(f"there is no signoff.yaml in {os.path.abspath(directory)} or above it")
@@ -162,10 +161,8 @@ def trust(directory: str, remove: bool) -> None:
 @shared_options.only_here
 def serve() -> None:
     """Run the resident helper that answers hooks in milliseconds. A hook starts it; it exits when idle."""
-    from signoff.wiring.hook_resident import main
-
     try:
-        main()
+        hook_resident.main()
     except OSError as error:
         raise WrongUse(f"the helper cannot listen: {error}; hooks run without it") from error
 
@@ -179,8 +176,6 @@ def _answers(agent: str) -> click.Command:
     @click.option("--token-file", default="", metavar="FILE", help="Credential for that server.")
     def answer(limit: float, project: str, store: str | None, server: str, token_file: str) -> None:
         """Handle one event of the agent from standard input. The installed hook runs this."""
-        from signoff.wiring import hook_launcher
-
         words = [agent, "--limit", f"{limit:g}", "--project", project, "--store", store or ""]
         words += ["--server", server, "--token-file", token_file]
         sys.exit(hook_launcher.main(words))
@@ -193,8 +188,6 @@ for _name in AGENTS:
 
 
 def _place(agent: str, where: str) -> HookPlace:
-    from signoff.outside.hook_settings import project_places, user_places
-
     if where == "user":
         return user_places(os.path.expanduser("~"))[agent]
     return project_places(_project() or os.path.realpath(os.curdir))[agent]
@@ -202,8 +195,6 @@ def _place(agent: str, where: str) -> HookPlace:
 
 def _project() -> str:
     """The directory of the current project; empty if there is none."""
-    from signoff.config import find_project
-
     found = find_project()
     return os.path.dirname(os.path.realpath(found)) if found is not None else ""
 
@@ -220,9 +211,6 @@ def _text(place: HookPlace) -> str:
 def _change(place: HookPlace, before: str, after: str, *, dry_run: bool, yes: bool) -> bool:
     """Show the diff, confirm and write it. Returns whether the file has the new text."""
     from difflib import unified_diff
-
-    from signoff.cli.terminal_text import safe
-    from signoff.config.file_exchange import exchange
 
     if before == after:
         click.echo(f"{safe(place.file)} is up to date; nothing was changed.")
@@ -259,10 +247,6 @@ def _server(url: str | None, file: str | None) -> tuple[str, str]:
 
 def _say_policy(place: HookPlace, server: str) -> None:
     """Print whose rules apply, and where requests are answered."""
-    from signoff.cli.terminal_text import safe
-    from signoff.config.files import PROJECT_FILE, user_file
-    from signoff.wiring.project_trust import is_trusted
-
     project = _project()
     file = user_file()
     rules = project or (file if file and os.path.exists(file) else "")

@@ -6,6 +6,11 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from signoff.cli.terminal_text import clip, safe
+from signoff.core.safe_text import grant_line
+from signoff.reports.request_sheet import masked
+from signoff.wiring.project import settings_for
+
 if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
@@ -43,8 +48,6 @@ def channels(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
     from click.shell_completion import CompletionItem
 
     with suppress(Exception):
-        from signoff.wiring import settings_for
-
         typed = ctx.params.get(param.name or "") or ()
         found = settings_for(ctx.params.get("policy")).channels.values()
         wanted = [one for one in found if one.name.startswith(incomplete) and one.name not in typed]
@@ -62,14 +65,10 @@ def _waiting(tx: Transaction, states: tuple[str, ...]) -> Found:
 
 
 def _runs(tx: Transaction) -> Found:
-    from signoff.reports.request_sheet import masked
-
     return [(run.id, masked(f"{run.agent} {run.prompt}")) for run in tx.runs.all(going=True, limit=MOST)]
 
 
 def _grants(tx: Transaction) -> Found:
-    from signoff.core.safe_text import grant_line
-
     return [(grant.id, grant_line(grant)) for grant in tx.grants.all()]
 
 
@@ -93,8 +92,6 @@ def _items(
     from click.shell_completion import CompletionItem
 
     from signoff.cli.open_broker import store_meant
-    from signoff.cli.terminal_text import clip, safe
-    from signoff.wiring import settings_for
 
     given = ctx.params
     store = store_meant(given.get("store"), settings_for(given.get("policy")), make=False)

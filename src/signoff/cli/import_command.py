@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.config.files import from_here
+from signoff.config.llm_do.convert import all_notes, convert
+from signoff.config.llm_do.notes import FileState, Note, NoteKind
+from signoff.config.llm_do.sources import read_sources
+from signoff.config.llm_do.target import ImportedFile, plan, write
+from signoff.core.visible_text import visible
+from signoff.errors import Place
 
 if TYPE_CHECKING:
     from signoff.config.llm_do.draft import Imported
-    from signoff.config.llm_do.notes import Note
-    from signoff.config.llm_do.target import ImportedFile
 
 
 @click.group(name="import")
@@ -59,12 +65,6 @@ def llm_do(
 
     Exit codes: 0 done, 1 a file cannot be converted (then nothing is written), 2 usage error.
     """
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.config.files import from_here
-    from signoff.config.llm_do.convert import convert
-    from signoff.config.llm_do.sources import read_sources
-    from signoff.config.llm_do.target import plan, write
-
     if overwrite and not is_write:
         raise click.UsageError("--overwrite needs --write.")
     sources = read_sources(directory, skip)
@@ -89,10 +89,6 @@ def llm_do(
 def _lines(
     result: Imported, planned: list[ImportedFile], target: str, written: bool, *, is_diff: bool
 ) -> Iterator[str]:
-    from signoff.config.llm_do.convert import all_notes
-    from signoff.config.llm_do.notes import NoteKind
-    from signoff.core.visible_text import visible
-
     yield f"{'Wrote' if written else 'Would write'} into {visible(target)}:"
     origin = {f"workers/{draft.name}.md": draft.source.file for draft in result.drafts}
     for one in planned:
@@ -126,9 +122,6 @@ def _lines(
 
 
 def _told(note: Note) -> Iterator[str]:
-    from signoff.core.visible_text import visible
-    from signoff.errors import Place
-
     place = Place(note.place.file, note.place.line, note.place.column)
     yield f"  {visible(str(place))}: {visible(note.what)}"
     if note.fix:
@@ -137,8 +130,6 @@ def _told(note: Note) -> Iterator[str]:
 
 def _diff(planned: list[ImportedFile]) -> Iterator[str]:
     from difflib import unified_diff
-
-    from signoff.core.visible_text import visible
 
     for one in planned:
         before = (one.before or "").splitlines()
@@ -150,8 +141,6 @@ def _diff(planned: list[ImportedFile]) -> Iterator[str]:
 
 
 def _counts(result: Imported) -> dict[str, int]:
-    from signoff.config.llm_do.notes import FileState
-
     states = [draft.state for draft in result.drafts]
     return {
         "files": len(states) + len(result.refused),
@@ -181,8 +170,6 @@ def _start(start: tuple[str, str], target: str) -> str:
 
 
 def _as_json(result: Imported, planned: list[ImportedFile], written: bool) -> dict[str, Any]:
-    from signoff.config.llm_do.convert import all_notes
-
     return {
         "written": written,
         "files": [{"path": one.path, "change": str(one.change), "text": one.text} for one in planned],

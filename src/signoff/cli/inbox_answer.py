@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.broker import Broker
+from signoff.channels.approver import ApproverChannel
+from signoff.channels.approvers import terminal_approver
+from signoff.channels.keyboard import Keyboard, NoLine
 from signoff.cli.terminal_text import fold, safe
+from signoff.core.inbox_row import Item, needs_of
+from signoff.core.request import State
+from signoff.delivery.local_channel import Attended
+from signoff.errors import SignoffError
 from signoff.store_changes import told_of_changes
+from signoff.wiring.edit_effect import with_edit_here
+from signoff.wiring.job import drafts_in
+from signoff.wiring.program_inbox import project_inbox
+from signoff.wiring.project import roles_of, settings_for, whoami
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
     from signoff.config import Settings
-    from signoff.core.inbox_row import Item
     from signoff.core.people import Actor
     from signoff.ports import Store
 
@@ -35,10 +45,6 @@ class InboxAnswers:
 
     async def __call__(self, item: Item) -> str:
         """Ask about a request, and return what came of it, on one line. Errors are returned, too."""
-        from signoff.broker import Broker
-        from signoff.errors import SignoffError
-        from signoff.wiring import roles_of, settings_for, whoami
-
         try:
             settings = settings_for(self._policy)  # anew each time: the file may have changed
             me = whoami(self._name, settings, via="terminal")
@@ -50,15 +56,6 @@ class InboxAnswers:
             return safe(str(error))
 
     async def _asked(self, broker: Broker, settings: Settings, me: Actor, item: Item) -> str:
-        from signoff.channels.approver import ApproverChannel
-        from signoff.channels.approvers import terminal_approver
-        from signoff.core.inbox_row import needs_of
-        from signoff.core.request import State
-        from signoff.delivery.local_channel import Attended
-        from signoff.wiring.edit_effect import with_edit_here
-        from signoff.wiring.job import drafts_in
-        from signoff.wiring.program_inbox import project_inbox
-
         approver = terminal_approver(actor=me, draft_rules=drafts_in(self._store, settings))
         channel = ApproverChannel(approver, name="terminal", by=me)
         async with Attended(broker, channel, project_inbox(broker, settings, "terminal").take, to=me) as attended:
@@ -79,8 +76,6 @@ class InboxAnswers:
         return f"still open: {title}{f' (needs {safe(needs)})' if needs else ''}"
 
     async def _told(self, broker: Broker, me: Actor, item: Item) -> str:
-        from signoff.channels.keyboard import Keyboard, NoLine
-
         width = get_terminal_size().columns
         click.echo()
         for line in fold(safe(item.title), width):

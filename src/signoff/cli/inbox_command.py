@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.inbox_page import lines
+from signoff.cli.loops import run
+from signoff.cli.open_broker import store_at
+from signoff.cli.server_choice import is_elsewhere
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import now, safe
+from signoff.core.people import person_key
+from signoff.errors import ServerFailed, StoreError
+from signoff.reports.inbox_report import Me, Page, View, as_data, page_from
+from signoff.reports.request_sheet import MOST_LISTED
+from signoff.store.chosen_store import ChosenStore, named_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from signoff.config import Settings
-    from signoff.reports.inbox_report import Page, View
-    from signoff.store.chosen_store import ChosenStore
 
 
 @click.command()
@@ -49,9 +58,6 @@ def inbox(
 
     With --watch --json, prints one JSON object per line: the inbox now, and again after every change.
     """
-    from signoff.cli.server_choice import is_elsewhere
-    from signoff.reports.inbox_report import View
-
     if tui:
         from signoff.cli.inbox_screen import answer_all
 
@@ -69,9 +75,6 @@ def inbox(
     if is_elsewhere(store):
         _elsewhere(store, policy, name, View(limit, text=search), mine=mine, watch=watch, as_json=as_json)
         return
-    from signoff.cli.loops import run
-    from signoff.cli.open_broker import store_at
-
     view, chosen = _chosen(store, policy, View(limit, text=search), mine, name)
     kept = store_at(chosen, make=watch)  # --watch needs a store to watch
     try:
@@ -96,17 +99,16 @@ def _chosen(
     """What to show, and from which store. Reads no file, and imports no reader, unless needed."""
     from dataclasses import replace
 
-    from signoff.store.chosen_store import named_store
-
     def people() -> Mapping[str, frozenset[str]]:
-        from signoff.wiring import roles_of, settings_for
+        from signoff.wiring.project import roles_of, settings_for
 
         return roles_of(settings_for(policy))  # anew for each page: the file may have changed
 
     view = replace(view, people=people)
     if policy is None and not mine and (named := named_store(store)):
         return view, named
-    from signoff.wiring import chosen_store, settings_for
+    from signoff.wiring.project import settings_for
+    from signoff.wiring.stores import chosen_store
 
     settings = settings_for(policy)
     return _mine(view, name, settings) if mine else view, chosen_store(store, settings)
@@ -115,9 +117,7 @@ def _chosen(
 def _mine(view: View, name: str | None, settings: Settings) -> View:
     from dataclasses import replace
 
-    from signoff.core.people import person_key
-    from signoff.reports.inbox_report import Me
-    from signoff.wiring import whoami
+    from signoff.wiring.project import whoami
 
     person = whoami(name, settings, via="command")
     roles = {person_key(one.name): one.roles for one in settings.people.values()}
@@ -131,8 +131,6 @@ def _elsewhere(
     from dataclasses import replace
 
     from signoff.cli.server_client import server_for
-    from signoff.reports.inbox_report import Me, page_from
-    from signoff.reports.request_sheet import MOST_LISTED
 
     server = server_for(store, policy, name)
     limit, shown = view.limit, replace(view, me=Me("", frozenset())) if mine else view
@@ -150,8 +148,6 @@ def _elsewhere(
         _show(look(), as_json, shown, f"server {server.url}")
         return
     from signoff.cli.inbox_watch import stay, ticking
-    from signoff.cli.loops import run
-    from signoff.errors import ServerFailed, StoreError
 
     async def looked() -> Page:
         try:
@@ -164,11 +160,6 @@ def _elsewhere(
 
 def _show(page: Page, as_json: bool, view: View, where: str) -> None:
     from shutil import get_terminal_size
-
-    from signoff.cli.inbox_page import lines
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import now, safe
-    from signoff.reports.inbox_report import as_data
 
     if as_json:
         click.echo(json_line(as_data(page)))

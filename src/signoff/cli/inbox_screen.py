@@ -12,15 +12,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.channels.approver import ApproverChannel
+from signoff.channels.approvers import tui_approver
+from signoff.cli.inbox_watch import SWEEP, KeyPresses
 from signoff.cli.open_broker import say_where, with_broker
+from signoff.delivery.local_channel import Attended
+from signoff.errors import ChannelFailed, NobodyHere
 from signoff.store_changes import changes, told_of_changes
+from signoff.wiring.edit_effect import with_edit_here
+from signoff.wiring.job import drafts_in
+from signoff.wiring.program_inbox import project_inbox
+from signoff.wiring.project import whoami
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.core.people import Actor
     from signoff.core.request import ApprovalRequest
-    from signoff.errors import ChannelFailed
 
 
 def answer_all(store: str | None, policy: str | None, name: str | None, *, mine: bool) -> None:
@@ -28,10 +36,6 @@ def answer_all(store: str | None, policy: str | None, name: str | None, *, mine:
 
     Where no key can be read, it ends when none is left.
     """
-    from signoff.cli.inbox_watch import KeyPresses
-    from signoff.errors import NobodyHere
-    from signoff.wiring import whoami
-
     can_stay = KeyPresses(lambda: None).can_read
 
     async def work(broker: Broker, settings: Settings) -> ChannelFailed | None:
@@ -77,13 +81,6 @@ class ShownRequests:
 
 async def _answered(settings: Settings, store: str | None, chosen: ShownRequests) -> ChannelFailed | None:
     """Show all pending requests and new ones; return why asking ended, or None when all are answered."""
-    from signoff.channels.approver import ApproverChannel
-    from signoff.channels.approvers import tui_approver
-    from signoff.delivery.local_channel import Attended
-    from signoff.wiring.edit_effect import with_edit_here
-    from signoff.wiring.job import drafts_in
-    from signoff.wiring.program_inbox import project_inbox
-
     broker, me = chosen.broker, chosen.me
     approver = tui_approver(actor=me, draft_rules=drafts_in(store, settings))
     screen = ApproverChannel(approver, name="tui", by=me)
@@ -113,8 +110,6 @@ async def _answered(settings: Settings, store: str | None, chosen: ShownRequests
 
 async def _arrives(chosen: ShownRequests) -> bool:
     """Wait at the closed screen until there is something to show; False if the person quits."""
-    from signoff.cli.inbox_watch import SWEEP, KeyPresses
-
     text = f"{chosen.none} New ones are shown here; q quits."
     click.secho(text, dim=True, nl=False)
     with changes(chosen.broker.store.watch) as changed, (keys := KeyPresses(changed.set)).read():

@@ -10,8 +10,12 @@ from pathlib import Path
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.coding_policy import coding_policy
+from signoff.config.files import link_on_the_way
+from signoff.config.json_schemas import SCHEMA_FILES, schema_of
 from signoff.errors import WrongUse
 from signoff.outside.coding_agents import AGENTS
+from signoff.wiring.project_trust import trust
 
 TEMPLATES = Path(__file__).parent / "templates"
 FILES = ("signoff.yaml", "workers/notetaker.yaml", "hello.yaml")
@@ -44,8 +48,6 @@ def init(directory: Path, agent: str | None, network_reads: bool) -> None:
     if network_reads and agent is None:
         raise WrongUse("--network-reads is for the policy of a coding agent; give --for as well")
     if agent is not None:
-        from signoff.cli.coding_policy import coding_policy
-
         texts = {directory / "signoff.yaml": coding_policy(directory, agent, network=network_reads)}
     else:
         texts = {directory / name: (TEMPLATES / name).read_text(encoding="utf-8") for name in FILES}
@@ -57,8 +59,6 @@ def init(directory: Path, agent: str | None, network_reads: bool) -> None:
             f"{', '.join(there)} already exists; nothing was written.\n"
             "  Move it away, or name another directory: signoff init DIRECTORY"
         )
-    from signoff.config.files import link_on_the_way
-
     for file in wanted:
         if link := link_on_the_way(str(file), str(directory)):
             raise WrongUse(
@@ -70,8 +70,6 @@ def init(directory: Path, agent: str | None, network_reads: bool) -> None:
         click.echo(f"wrote {file}")
     step = "" if directory == Path(".") else f"cd {directory} && "
     if agent is not None:
-        from signoff.wiring.project_trust import trust
-
         with suppress(WrongUse):  # the hook then says what to type
             trust(str(directory / "signoff.yaml"))
         click.echo(f"\nInstall the hook:  {step}signoff hook install {agent} --project")
@@ -86,8 +84,6 @@ def init(directory: Path, agent: str | None, network_reads: bool) -> None:
 
 def _schemas() -> Iterator[tuple[str, str]]:
     import json
-
-    from signoff.config.json_schemas import SCHEMA_FILES, schema_of
 
     for name, file in SCHEMA_FILES.items():
         yield file, json.dumps(schema_of(name), ensure_ascii=False, indent=2) + "\n"

@@ -6,15 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from signoff.cli.doctor_findings import Files, Finding, Severity
+from signoff.cli.doctor_files import file_findings
+from signoff.cli.doctor_findings import Files, Finding, Severity, people_findings, rule_findings, toolset_findings
+from signoff.cli.doctor_hooks import hook_findings, hooked_agents
+from signoff.cli.doctor_store import KnownTool, StoreFacts, grant_findings, look_at_store, why_asleep
+from signoff.cli.doctor_workers import agent_findings, unlisted_findings, worker_findings
+from signoff.cli.loops import run
+from signoff.config import Settings, WorkerFile, load_worker, worker_names
+from signoff.errors import SignoffError, WrongUse
+from signoff.policy.phrases import did_you_mean, shown
+from signoff.toolsets.builtin_toolsets import BUILTINS
+from signoff.wiring.caller import Caller
+from signoff.wiring.project import lock_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from signoff.cli.doctor_store import KnownTool, StoreFacts
-    from signoff.config import Settings, WorkerFile
     from signoff.core.grant import Grant
-    from signoff.errors import SignoffError
     from signoff.policy.engine import Policy
     from signoff.policy.rule import Rule
     from signoff.toolsets.catalog import Catalog
@@ -103,9 +111,6 @@ class WorkerFiles:
 
     def named(self, only: Sequence[str]) -> list[str]:
         """The names given, or all. Raises `WrongUse` for an unknown name."""
-        from signoff.errors import WrongUse
-        from signoff.policy.phrases import did_you_mean, shown
-
         known = sorted({*self.right, *self.wrong})
         for name in only:
             if name not in known:
@@ -116,9 +121,6 @@ class WorkerFiles:
 
 def worker_files(settings: Settings) -> WorkerFiles:
     """Read every worker of a project."""
-    from signoff.config import load_worker, worker_names
-    from signoff.errors import SignoffError
-
     found = WorkerFiles()
     for name in worker_names(settings):
         try:
@@ -135,10 +137,6 @@ def inspect_project(
     settings: Settings, only: Sequence[str], *, connect: bool, store: str | None, at: datetime
 ) -> Inspection:
     """Inspect the workers of a project, or those named, with rules, files and store."""
-    from signoff.cli.doctor_hooks import hooked_agents
-    from signoff.cli.doctor_store import look_at_store, why_asleep
-    from signoff.wiring import Caller
-
     workers, caller = worker_files(settings), Caller.here()
     files = Files(settings, workers.right, caller.layers(settings.directory))
     names = workers.named(only)
@@ -164,10 +162,6 @@ def inspect_project(
 
 def inspect_agent(path: str, settings: Settings, *, connect: bool, store: str | None) -> Inspection:
     """Inspect one agent in Python."""
-    from signoff.cli.doctor_store import look_at_store
-    from signoff.cli.doctor_workers import agent_findings, unlisted_findings
-    from signoff.cli.loops import run
-    from signoff.wiring import Caller
     from signoff.workers.agents import look_at
 
     caller = Caller.here()
@@ -194,8 +188,6 @@ def listings_of(
     listings, broken = dict[str, "ToolListing"](), dict[str, "SignoffError"]()
     if not names:
         return listings, broken
-    from signoff.cli.loops import run
-    from signoff.errors import SignoffError
     from signoff.workers.listing import tools_of
     from signoff.workers.project_workers import Workers
 
@@ -216,14 +208,10 @@ def listings_of(
 
 def known_tools(listings: Mapping[str, ToolListing]) -> set[KnownTool]:
     """The tools of all workers, as grants identify them."""
-    from signoff.cli.doctor_store import KnownTool
-
     return {KnownTool(tool.name, tool.toolset, tool.schema_hash) for one in listings.values() for tool in one.tools}
 
 
 def _locked(settings: Settings) -> str:
-    from signoff.wiring.project import lock_of
-
     place = lock_of(settings.file) if settings.file else None
     return str(place) if place is not None else ""
 
@@ -238,12 +226,6 @@ def _findings(
     *,
     whole: bool,
 ) -> Iterator[Finding]:
-    from signoff.cli.doctor_files import file_findings
-    from signoff.cli.doctor_findings import people_findings, rule_findings, toolset_findings
-    from signoff.cli.doctor_hooks import hook_findings
-    from signoff.cli.doctor_store import grant_findings
-    from signoff.cli.doctor_workers import worker_findings
-
     yield from rule_findings(files)
     yield from people_findings(files)
     yield from toolset_findings(files)
@@ -282,8 +264,6 @@ def _toolset(
     catalog: Catalog, name: str, used_by: tuple[str, ...], *, connect: bool, needs: bool = True
 ) -> FoundToolset:
     """Inspect one toolset. With `needs`, an unused built-in says what config it needs instead of an error."""
-    from signoff.cli.loops import run
-    from signoff.errors import SignoffError
     from signoff.workers.listing import toolset_listing
 
     origin = ""
@@ -298,8 +278,6 @@ def _toolset(
 
 def _needs(catalog: Catalog, name: str) -> str:
     """The entry to write for a built-in that requires config and has no entry. Empty for any other toolset."""
-    from signoff.toolsets.builtin_toolsets import BUILTINS
-
     plain = name in BUILTINS and name not in catalog.settings.toolsets
     keys = _schema(catalog, name).get("required") if plain else None
     config = ", ".join(f"{key}: …" for key in keys or ())

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from signoff.cli.config_words import config_lines
 from signoff.cli.doctor_findings import Finding, Severity
 from signoff.cli.terminal_text import as_json, clip, count, fold, pad, safe
 from signoff.core.safe_text import grant_line, redacted_text
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.core.visible_text import visible
+from signoff.policy.builtin import RULES
 
 if TYPE_CHECKING:
     from signoff.cli.inspection import FoundToolset, Inspection
@@ -182,8 +184,6 @@ def _dim(text: str, width: int) -> Iterator[str]:
 
 def _place(rule: Rule) -> str:
     """Where a rule is defined, short enough for a line."""
-    from signoff.policy.builtin import RULES
-
     place = rule.place
     if not place.file or place.file.startswith("<"):  # rules that are not in a file are named after their toolset
         name = place.file.strip("<>")
@@ -301,8 +301,6 @@ def toolset_lines(toolset: FoundToolset, width: int) -> Iterator[str]:
 
 def toolset_page(toolset: FoundToolset, config_schema: Mapping[str, Any], width: int) -> Iterator[str]:
     """One toolset in detail."""
-    from signoff.cli.config_words import config_lines
-
     yield from toolset_lines(toolset, width)
     for tool in toolset.tools:
         schema = tool.definition.parameters_json_schema

@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from signoff.channels.keyboard import Keyboard, NoLine
+from signoff.channels.terminal_screen import Screen, terminal_console
 from signoff.core.redact import redact_text
 from signoff.store.place import state_root
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-
-    from signoff.channels.terminal_screen import Screen
 
 HISTORY = "chat_history"
 """File in the user's state directory with prompts typed in chats, for the arrow keys."""
@@ -39,9 +39,6 @@ class Prompt(Protocol):
 
 def prompt_here(secrets: Callable[[], Iterable[str]]) -> Prompt:
     """The terminal, if a person is at it; else standard input. Prompts that contain one of `secrets` are not stored."""
-    from signoff.channels.keyboard import Keyboard
-    from signoff.channels.terminal_screen import Screen, terminal_console
-
     keyboard, console = Keyboard(), terminal_console()
     if console is None or not keyboard.is_here:
         return PipedPrompt()
@@ -69,8 +66,6 @@ class DumbPrompt:
         self._screen = screen
 
     async def read(self) -> str | None:
-        from signoff.channels.keyboard import NoLine
-
         try:
             return await asyncio.to_thread(self._screen.ask, "you")
         except NoLine:

@@ -17,7 +17,10 @@ from signoff.cli.approval_desk import (
     PreparedAnswer,
     TypedAnswer,
 )
+from signoff.cli.open_broker import looked_in
+from signoff.cli.request_report import Sheet, going_on, late_text, outcome_step
 from signoff.cli.terminal_text import iso, now, safe
+from signoff.core.card import effect_of_edit
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
@@ -30,13 +33,14 @@ from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownReq
 from signoff.reports.grant_report import grant_data, grant_report, grants_report
 from signoff.reports.request_sheet import TOLD, comment_data, request_sheet, sheet_of
 from signoff.reports.run_report import RunsView, run_data, run_report, runs_report
-from signoff.wiring import chosen_store, whoami
+from signoff.wiring.edit_effect import with_edit_here
 from signoff.wiring.program_inbox import project_answers
-from signoff.wiring.project import requester_of
+from signoff.wiring.project import requester_of, whoami
+from signoff.wiring.resumers import who_resumes
+from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
-    from signoff.cli.request_report import Sheet
     from signoff.config import Settings
     from signoff.core.preview import Preview
 
@@ -54,8 +58,6 @@ class LocalDesk:
 
     @property
     def place(self) -> str:
-        from signoff.cli.open_broker import looked_in
-
         return looked_in(chosen_store(self._store, self.settings))
 
     def who(self) -> Actor:
@@ -74,8 +76,6 @@ class LocalDesk:
         return await request_sheet(self.broker, prefix, viewer=requester_of(None, self.settings))
 
     async def prepared(self, given: str, answer: TypedAnswer) -> PreparedAnswer:
-        from signoff.cli.request_report import late_text, outcome_step
-
         broker, by = self.broker, self.who()
         await broker.sweep()
         try:
@@ -145,8 +145,6 @@ class LocalDesk:
 
     async def _with_resumer(self, run: dict[str, Any]) -> dict[str, Any]:
         """Add which program resumes a run by itself, if that is what it waits for."""
-        from signoff.wiring.resumers import who_resumes
-
         told, resumer = run[TOLD], ""
         if is_ready(run):
             with suppress(OSError):  # a recorded path that cannot be looked at: nobody resumes the run there either
@@ -155,8 +153,6 @@ class LocalDesk:
         return {**run, TOLD: {**told, "resumer": resumer}}
 
     async def going_on(self, run_id: str) -> str:
-        from signoff.cli.request_report import going_on
-
         if await self.broker.runs.inside(run_id) is None:
             return ""  # a run that only the program that started it knows
         run = await self._with_resumer(run_data(await self.broker.runs.status(run_id)))
@@ -216,9 +212,6 @@ class LocalDesk:
 
 async def _effect(request: ApprovalRequest, decision: ApprovalDecision) -> Preview | None:
     """What a call would change with edited arguments: found out before the answer, which may change the file."""
-    from signoff.core.card import effect_of_edit
-    from signoff.wiring.edit_effect import with_edit_here
-
     args = decision.edited_args
     if args is None:
         return None

@@ -7,6 +7,13 @@ import os
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.durations import read_duration
+from signoff.cli.loops import run
+from signoff.outside.mcp_servers import read_upstream
+from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
+from signoff.wiring.mcp_upstream import McpUpstream
+from signoff.wiring.prompt_tool import PromptTool, prompt_server
+from signoff.wiring.proxy_server import PATH, serve_http, serve_stdio, token_in
 
 
 @click.group()
@@ -27,9 +34,6 @@ def approve_tool(project: str, wait: str, store: str | None) -> None:
       claude -p "Fix the tests" --permission-prompt-tool mcp__signoff__approve \\
         --mcp-config '{"mcpServers": {"signoff": {"command": "signoff", "args": ["mcp", "approve-tool"]}}}'
     """
-    from signoff.cli.durations import read_duration
-    from signoff.wiring.prompt_tool import PromptTool, prompt_server
-
     tool = PromptTool(project=os.path.realpath(project or os.curdir), store=store, patience=read_duration(wait))
     try:
         prompt_server(tool).run()
@@ -73,13 +77,6 @@ def proxy(
       signoff mcp proxy https://mcp.example/mcp --http 8427 --token-file ~/.config/proxy-token
     """
     import secrets
-
-    from signoff.cli.durations import read_duration
-    from signoff.cli.loops import run
-    from signoff.outside.mcp_servers import read_upstream
-    from signoff.wiring.mcp_proxy import McpProxy, ProxyOptions
-    from signoff.wiring.mcp_upstream import McpUpstream
-    from signoff.wiring.proxy_server import PATH, serve_http, serve_stdio, token_in
 
     if token_file is not None and http is None:
         raise click.UsageError("--token-file needs --http: standard input and output need no token.")

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from signoff.cli.loops import run
+from signoff.cli.server_choice import server_meant
+from signoff.cli.terminal_text import safe
+from signoff.errors import UnknownRequest, UnknownRun, WrongUse
+from signoff.store.chosen_store import OPTION, ChosenStore
+from signoff.store.memory_store import MemoryStore
+
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
     from signoff.ports import Store
-    from signoff.store.chosen_store import ChosenStore
 
 T = TypeVar("T")
 
@@ -22,7 +28,8 @@ T = TypeVar("T")
 def opened(store: str | None, policy: str | None, *, make: bool = False) -> Generator[tuple[Broker, Settings]]:
     """The broker and the settings. A missing store is created with `make`; otherwise it counts as empty."""
     from signoff.broker import Broker
-    from signoff.wiring import chosen_store, roles_of, settings_for
+    from signoff.wiring.project import roles_of, settings_for
+    from signoff.wiring.stores import chosen_store
 
     settings = settings_for(policy)
     chosen = chosen_store(store, settings)
@@ -38,7 +45,7 @@ def opened(store: str | None, policy: str | None, *, make: bool = False) -> Gene
 
 def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
     """The selected store. A command that only reads creates no file."""
-    from signoff.wiring import chosen_store
+    from signoff.wiring.stores import chosen_store
 
     return store_at(chosen_store(store, settings), make=make)
 
@@ -46,8 +53,6 @@ def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
 @contextmanager
 def telling_where(chosen: ChosenStore) -> Generator[None]:
     """Add to errors about unknown ids where signoff searched."""
-    from signoff.errors import UnknownRequest, UnknownRun
-
     try:
         yield
     except (UnknownRequest, UnknownRun) as error:
@@ -61,22 +66,15 @@ def looked_in(chosen: ChosenStore) -> str:
 
 def store_at(chosen: ChosenStore, *, make: bool) -> Store:
     """Open a store. A store named by an option must exist: an empty one would look like an answer."""
-    from signoff.store.chosen_store import OPTION
-
     if chosen.named_by == OPTION:
         check_there(chosen)
     if make or not chosen.is_missing:
         return chosen.open()
-    from signoff.store.memory_store import MemoryStore
-
     return MemoryStore()
 
 
 def check_there(chosen: ChosenStore) -> None:
     """Raise `WrongUse` if the store does not exist yet."""
-    from signoff.errors import WrongUse
-    from signoff.store.chosen_store import OPTION
-
     if chosen.is_missing:
         told = f"there is no store at {chosen.file}; signoff run creates one with the first request"
         raise WrongUse(told if chosen.named_by == OPTION else f"{told}\n  {looked_in(chosen)}")
@@ -86,13 +84,11 @@ def say_where(store: str | None, policy: str | None, *, always: bool = True) -> 
     """Print which project and store was used. Without `always`, only at a terminal."""
     if not always and not sys.stdout.isatty():
         return
-    from signoff.cli.server_choice import server_meant
-    from signoff.cli.terminal_text import safe
-
     if server := server_meant(store):
         click.secho(f"server {safe(server)}", dim=True)
         return
-    from signoff.wiring import chosen_store, settings_for
+    from signoff.wiring.project import settings_for
+    from signoff.wiring.stores import chosen_store
 
     click.secho(safe(chosen_store(store, settings_for(policy)).in_words()), dim=True)
 
@@ -105,7 +101,6 @@ def with_broker(
     make: bool = False,
 ) -> T:
     """Run a command's work with the broker, and close it."""
-    from signoff.cli.loops import run
 
     async def main() -> T:
         return await work(broker, settings)

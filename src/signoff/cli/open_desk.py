@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from signoff.cli.local_desk import LocalDesk
+from signoff.cli.loops import run
+from signoff.cli.open_broker import opened
 from signoff.cli.server_choice import is_elsewhere
 from signoff.errors import UnknownRequest, UnknownRun
 
@@ -23,12 +26,8 @@ def with_desk(
     make: bool = False,
 ) -> T:
     """Run a command's work with its desk, and close it."""
-    from signoff.cli.loops import run
-
     if is_elsewhere(store):
         return run(_remotely(store, policy, name, work))
-    from signoff.cli.local_desk import LocalDesk
-    from signoff.cli.open_broker import opened
 
     async def main() -> T:
         return await work(LocalDesk(broker, settings, store, name))

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.open_desk import with_desk
+from signoff.cli.request_report import Sheet, late_text
+from signoff.cli.terminal_text import safe
+from signoff.errors import RequestError
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
-    from signoff.cli.request_report import Sheet
 
 RISK = "Its process may be paused, not dead: if it was inside the tool and continues, the call may still happen."
 SAID = ("happened", "did-not", "stop-run")
@@ -35,7 +38,6 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     Example:
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
-    from signoff.cli.open_desk import with_desk
 
     async def work(desk: ApprovalDesk) -> str:
         if said == "stop-run":
@@ -51,10 +53,6 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
 
 
 async def _stop_run(desk: ApprovalDesk, request: Sheet, note: str) -> str:
-    from signoff.cli.request_report import late_text
-    from signoff.cli.terminal_text import safe
-    from signoff.errors import RequestError
-
     if request["state"] != "unknown":
         hint = f"signoff cancel {request['run']} ends its run" if request["run"] else "there is nothing to stop"
         raise RequestError(f"{late_text(request)}; its outcome is known, {hint}")
@@ -68,6 +66,4 @@ async def _stop_run(desk: ApprovalDesk, request: Sheet, note: str) -> str:
 
 
 def _named(request: Sheet) -> str:
-    from signoff.cli.terminal_text import safe
-
     return f"{safe(request['id'])}  {safe(request['title'])}"

@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.access_options import check_admin, holder_named, server_address
+from signoff.cli.open_broker import with_broker
+from signoff.cli.open_desk import with_desk
+from signoff.cli.request_report import moment_of
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import iso, local, now, pad, when
+from signoff.core.access import AccessKey, AccessKind, link_url
+from signoff.core.visible_text import visible
+from signoff.wiring.project import whoami
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -28,8 +37,6 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
     """
     if ctx.invoked_subcommand is not None:
         return
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import as_json as json_line
 
     async def work(desk: ApprovalDesk) -> dict[str, Any]:
         return await desk.people()
@@ -43,10 +50,6 @@ def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | N
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    from signoff.cli.request_report import moment_of
-    from signoff.cli.terminal_text import local, pad
-    from signoff.core.visible_text import visible
-
     if not found["people"]:
         yield found["nobody"]
     width = max((len(visible(one["name"])) for one in found["people"]), default=0)
@@ -85,19 +88,10 @@ def link(
     Example:
       signoff people link ana --as ben
     """
-    from signoff.cli.access_options import check_admin, holder_named, server_address
-    from signoff.cli.open_broker import with_broker
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import iso, local, now, when
-    from signoff.core.access import AccessKey, AccessKind, link_url
-    from signoff.core.visible_text import visible
-
     at = now()
     lasts = when(expires, at, option="--expires") - at
 
     async def work(broker: Broker, settings: Settings) -> tuple[AccessKey, str]:
-        from signoff.wiring import whoami
-
         by = whoami(name, settings, via="command")
         holder = holder_named(person, settings)
         check_admin(by, settings, holder=holder)
@@ -133,10 +127,6 @@ def delegate(
       signoff delegate ana ben --until monday
       signoff delegate ana ben --end
     """
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import local, now, when
-    from signoff.core.visible_text import visible
-
     if end is (until is not None):
         raise click.UsageError("Give one of --until (when it ends) and --end (end it now).")
     since = now()

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import fold, safe
+from signoff.core.exit_codes import FAILED
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.safe_text import safe_text
+from signoff.core.verdict import Effect
 from signoff.errors import WrongUse
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
-    from signoff.core.request import ApprovalRequest
-    from signoff.core.verdict import Effect
     from signoff.wiring.make_rule import RuleOffer, RuleOffers
 
 WIDTH = 100
@@ -58,8 +62,6 @@ def add(
     Exit code 1 if no rule can be made, or if the answer is no.
     """
     from signoff.cli.open_broker import with_broker
-    from signoff.core.exit_codes import FAILED
-    from signoff.core.verdict import Effect
     from signoff.wiring.make_rule import rule_offers, write_rule
 
     async def work(broker: Broker, settings: Settings) -> tuple[Settings, RuleOffers]:
@@ -82,8 +84,6 @@ def add(
         write_rule(settings, chosen)
         with_broker(store, policy, partial(_record, found=found, rule=chosen, file=os.path.abspath(found.file)))
     if as_json:
-        from signoff.cli.terminal_text import as_json as json_line
-
         click.echo(json_line(_data(found, chosen, is_written)))
     else:
         for line in _told(found, chosen, is_written, is_asked):
@@ -114,15 +114,11 @@ def _chosen(found: RuleOffers, which: str | None) -> RuleOffer:
 
 
 def _safe(found: RuleOffers, text: str) -> str:
-    from signoff.core.safe_text import safe_text
-
     return safe_text(text, secrets=found.request.secrets)
 
 
 def _list(found: RuleOffers, *, alone: RuleOffer | None) -> None:
     """Print the offered rules, each as a sentence and as YAML lines, and why others are not offered."""
-    from signoff.cli.terminal_text import fold, safe
-
     for number, offer in enumerate(found.offered, start=1):
         if alone is not None and offer is not alone:
             continue
@@ -199,8 +195,6 @@ def _flag(effect: Effect) -> str:
 
 
 def _what_now(request: ApprovalRequest) -> Iterator[str]:
-    from signoff.core.request import State
-
     if request.state is State.PENDING:
         yield f"Request {request.id} is still pending: answer it with signoff approve {request.id}, or deny."
     yield "Runs that wait in their process keep the rules they started with. New and resumed runs use the changed file;"

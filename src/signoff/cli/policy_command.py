@@ -14,16 +14,28 @@ import click
 from signoff.cli import shared_options
 from signoff.cli.policy_add import add
 from signoff.cli.policy_show import show
+from signoff.cli.policy_tools import Held, held_against_catalog
+from signoff.cli.safe_output import apart
+from signoff.cli.server_choice import is_elsewhere, server_options
 from signoff.cli.terminal_text import as_json as json_line
+from signoff.config import Settings, find_project, load_settings
+from signoff.config.files import from_here
+from signoff.core.call import LABELS, Call
+from signoff.core.strict_json import read_json
+from signoff.core.verdict import Effect, Verdict
 from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
+from signoff.links import looked_up
+from signoff.policy.call_json import BadRecord, read_call
+from signoff.policy.layers import Layers, compose
+from signoff.policy.phrases import did_you_mean, listed, shown
+from signoff.reports.policy_report import explanation_lines
+from signoff.reports.request_sheet import TOLD
+from signoff.store.store_factory import why_no_store
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
     from signoff.cli.server_client import ApprovalServer
-    from signoff.config import Settings
-    from signoff.core.call import Call
-    from signoff.core.verdict import Verdict
     from signoff.policy.engine import Policy
     from signoff.policy.explain import Explanation
     from signoff.policy.lint import Problem
@@ -60,11 +72,6 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
       signoff policy check
       signoff policy check signoff.yaml --tools read_file,write_file
     """
-    from signoff.cli.policy_tools import Held, held_against_catalog
-    from signoff.cli.safe_output import apart
-    from signoff.config import load_settings
-    from signoff.store.store_factory import why_no_store
-
     file, held = _nearest(file), Held()
     try:
         settings = load_settings(file)
@@ -96,17 +103,12 @@ def check(ctx: click.Context, file: str | None, tools: str | None, as_json: bool
     for problem in warnings:
         click.echo(f"warning: {problem}")
     if held.rules:
-        from signoff.policy.phrases import listed
-
         may = f"{listed(held.unlisted)} may have them: its tools are known only when it runs"
         click.echo(f"note: tools named in {listed(held.rules)} were not found; {may}")
 
 
 def _nearest(file: str | None) -> str:
     """The file that was given, else the nearest signoff.yaml in this directory or above."""
-    from signoff.config import find_project
-    from signoff.config.files import from_here
-
     found = file if file is not None else find_project()
     if found is None:
         raise WrongUse("there is no signoff.yaml here or above\n  name the file, or create one with `signoff init`")
@@ -139,8 +141,6 @@ def explain(
     Example:
       signoff policy explain --tool pay --args '{"amount": 200}'
     """
-    from signoff.core.call import Call
-
     _check_labels(labels)
     call = Call(
         tool=tool,
@@ -150,22 +150,16 @@ def explain(
         labels=frozenset(labels),
     )
     if (server := _server_for(file)) is not None:
-        from signoff.reports.request_sheet import TOLD
-
         found = server.read_report(server.post("/reports/explanation", _call_body(call)))
         told = found.pop(TOLD)["lines"]
         click.echo(json_line(found) if as_json else "\n".join(told))
         return
-    from signoff.reports.policy_report import explanation_lines
-
     explanation = _explained(_nearest(file), call)
     click.echo(json_line(explanation.as_json()) if as_json else "\n".join(explanation_lines(explanation)))
 
 
 def _server_for(file: str | None) -> ApprovalServer | None:
     """The server whose policy is used; None for a local file."""
-    from signoff.cli.server_choice import is_elsewhere, server_options
-
     if file is not None and server_options().url:
         raise click.UsageError("FILE is a local policy, but a server uses its own: leave out one of them")
     if file is not None or not is_elsewhere(None):
@@ -187,10 +181,6 @@ def _call_body(call: Call) -> dict[str, Any]:
 
 
 def _explained(file: str, call: Call) -> Explanation:
-    from signoff.config import load_settings
-    from signoff.links import looked_up
-    from signoff.policy.layers import Layers
-
     settings = load_settings(file)
     policy, own = settings.policy, settings.toolset_layers(call.toolset)
     layers = Layers((policy, *own))
@@ -212,8 +202,6 @@ def judge(files: tuple[str, ...]) -> None:
     In:   {"tool": "pay", "args": {"amount": 200}}    toolset, worker, label and labels if you have them
     Out:  {"verdict": "ask", "rules": ["rule-3"], "reason": "…"}
     """
-    from signoff.config import load_settings
-
     if len(files) not in (1, 2) or (len(files) == 1 and files[0].endswith((".yaml", ".yml"))):
         what = "this command takes an optional policy file and a file of calls"
         raise WrongUse(f"{what}\n  write it as in signoff policy judge calls.jsonl")
@@ -232,7 +220,6 @@ def judge(files: tuple[str, ...]) -> None:
 
 def _judged_by(server: ApprovalServer) -> Callable[[Call], Verdict]:
     """A function that judges calls by a server's policy."""
-    from signoff.core.verdict import Effect, Verdict
 
     def judged(call: Call) -> Verdict:
         said = server.post("/policy/judge", _call_body(call))
@@ -243,8 +230,6 @@ def _judged_by(server: ApprovalServer) -> Callable[[Call], Verdict]:
 
 def _with_toolsets(settings: Settings) -> Callable[[Call], Verdict]:
     """A function that judges calls by the project's policy and by that of the toolset that a call names."""
-    from signoff.policy.layers import compose
-
     policy = settings.policy
     layers: dict[str, tuple[Policy, ...]] = {}
 
@@ -287,8 +272,6 @@ def _answer(
     batches: Iterable[list[tuple[int, bytes]]], judge_call: Callable[[Call], Verdict], name: str, out: IO[bytes]
 ) -> None:
     """Write a verdict for every call, immediately if input is slow, and also for the calls before a bad line."""
-    from signoff.policy.call_json import BadRecord, read_call
-
     encode = json.JSONEncoder(ensure_ascii=False, check_circular=False).encode
     for batch in batches:
         answers: list[str] = []
@@ -318,17 +301,12 @@ def _refuse(problems: tuple[Problem, ...]) -> None:
 
 
 def _check_labels(labels: Iterable[str]) -> None:
-    from signoff.core.call import LABELS
-    from signoff.policy.phrases import did_you_mean, shown
-
     for label in labels:
         if label not in LABELS:
             raise WrongUse(f"--label: unknown label {shown(label)}\n  {did_you_mean(label, LABELS)}")
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    from signoff.core.strict_json import read_json
-
     try:
         value: Any = read_json(text)
     except (ValueError, RecursionError) as error:

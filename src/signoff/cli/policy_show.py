@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import pad
+from signoff.config import Settings, ToolsetEntry, WorkerFile, load_worker
+from signoff.core.verdict import Effect
+from signoff.core.visible_text import visible
+from signoff.policy.builtin import RULES, builtin_policy
+from signoff.policy.match import Match
+from signoff.wiring.caller import Caller
+from signoff.wiring.project import settings_for
 
 if TYPE_CHECKING:
-    from signoff.config import Settings, ToolsetEntry, WorkerFile
     from signoff.policy.engine import Policy
     from signoff.policy.rule import Rule
 
@@ -51,10 +59,6 @@ def show(file: str | None, worker: str | None, as_json: bool) -> None:
     Example:
       signoff policy show --worker triage
     """
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.config import load_worker
-    from signoff.wiring import settings_for
-
     settings = settings_for(file)
     chosen = load_worker(settings, worker) if worker is not None else None
     layers = list(_layers(settings, chosen))
@@ -98,16 +102,12 @@ def _user(settings: Settings, user: Policy) -> Iterator[ShownPolicy]:
 
 
 def _environment(settings: Settings) -> Iterator[ShownPolicy]:
-    from signoff.wiring import Caller
-
     for policy in Caller.here().layers(settings.directory):
         yield ShownPolicy("environment", policy.file, _written(policy, cast("Sequence[Any]", policy.written)))
 
 
 def _toolset(name: str, settings: Settings) -> Iterator[ShownPolicy]:
     """The rules written for a toolset, then the built-in rules of a built-in toolset."""
-    from signoff.policy.builtin import RULES
-
     entry = settings.toolsets.get(name)
     made_of = entry.use if entry is not None else name
     if entry is not None and entry.policy is not None and entry.policy_spot is not None:
@@ -123,8 +123,6 @@ def _toolset(name: str, settings: Settings) -> Iterator[ShownPolicy]:
 
 
 def _builtin(name: str, made_of: str, entry: ToolsetEntry | None, settings: Settings) -> ShownPolicy:
-    from signoff.policy.builtin import RULES, builtin_policy
-
     policy = builtin_policy(made_of, settings.directory)
     assert policy is not None, "it is one of the names that have rules"
     root = entry.config.get("root", ".") if entry is not None else "."
@@ -143,16 +141,11 @@ def _worker(worker: WorkerFile) -> ShownPolicy:
 
 def _written(policy: Policy, values: Sequence[Any]) -> tuple[tuple[Rule, Any], ...]:
     """Rules in the order of evaluation: deny rules first, because they win wherever they are."""
-    from signoff.core.verdict import Effect
-
     pairs = list(zip(policy.rules, values, strict=True))
     return tuple(sorted(pairs, key=lambda pair: pair[0].effect is not Effect.DENY or pair[0].otherwise))
 
 
 def _lines(layers: Iterable[ShownPolicy], settings: Settings) -> Iterator[str]:
-    from signoff.cli.terminal_text import pad
-    from signoff.core.visible_text import visible
-
     shown = list(layers)
     width = max((len(visible(rule.id)) for layer in shown for rule, _ in layer.rules), default=0)
     for layer in shown:
@@ -173,8 +166,6 @@ def _lines(layers: Iterable[ShownPolicy], settings: Settings) -> Iterator[str]:
 
 def _closes(layer: ShownPolicy, *, every: bool = False) -> bool:
     """Whether the layer has an `otherwise`; with `every`, one that applies to every call of every toolset."""
-    from signoff.policy.match import Match
-
     if not layer.holds or (every and layer.kind == "toolset"):
         return False
     rules = (rule for rule, _ in layer.rules if rule.otherwise)

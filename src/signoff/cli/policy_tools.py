@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from signoff.config import Settings, worker_names
+from signoff.errors import SignoffError
+from signoff.policy.builtin import RULES, builtin_policy
+
 if TYPE_CHECKING:
-    from signoff.config import Settings
     from signoff.policy.lint import Problem
 
 DELEGATION = ("worker_call", "worker_create")
@@ -29,9 +32,6 @@ def held_against_catalog(settings: Settings) -> Held:
     A project without toolsets and workers has its tools in a program: then nothing is reported. If all names are those
     of built-in tools, nothing is built and no plugin is imported.
     """
-    from signoff.config import worker_names
-    from signoff.policy.builtin import RULES, builtin_policy
-
     if not settings.toolsets and not worker_names(settings):
         return Held()
     policies = [*settings.layers, *(one.policy for one in settings.toolsets.values() if one.policy is not None)]
@@ -43,7 +43,6 @@ def held_against_catalog(settings: Settings) -> Held:
 
 def _held(settings: Settings) -> Held:
     from signoff.cli.loops import run
-    from signoff.errors import SignoffError
     from signoff.toolsets.catalog import Catalog
     from signoff.workers.listing import toolset_listing
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from signoff.channels.keyboard import Keyboard
+from signoff.cli.markdown import Markdown
 from signoff.cli.masked_stream import MaskedStream
 from signoff.cli.safe_output import for_terminal
 from signoff.cli.terminal_text import agent_name, as_json, cells, clip, iso, now
@@ -29,7 +31,6 @@ from signoff.core.safe_text import redacted_text, safe_text
 from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
-    from signoff.cli.markdown import Markdown
     from signoff.core.grant import Grant
     from signoff.workers.runtime import WorkerUsage
 
@@ -314,8 +315,6 @@ def _is_around(event: CallEvent, others: Any) -> bool:
 
 
 def _somebody_types() -> bool:
-    from signoff.channels.keyboard import Keyboard
-
     return Keyboard().is_here
 
 
@@ -330,8 +329,6 @@ def _is_screen(stream: TextIO) -> bool:
 
 def _on(stream: TextIO) -> Markdown:
     """A renderer for model text on this stream: rendered and wrapped on a terminal, unchanged elsewhere."""
-    from signoff.cli.markdown import Markdown  # imports rich, which few commands need
-
     styled = _is_screen(stream) and not os.environ.get("NO_COLOR")
     width = shutil.get_terminal_size().columns if stream.isatty() else 0
     return Markdown(width, styled=styled, bar=_bar(stream))

@@ -15,17 +15,16 @@ from signoff.cli.approval_desk import (
     TypedAnswer,
 )
 from signoff.cli.local_desk import is_resumable
-from signoff.cli.request_report import late_text, outcome_step
+from signoff.cli.request_report import Sheet, going_on, late_text, outcome_step
 from signoff.cli.server_client import ApprovalServer, named
 from signoff.cli.terminal_text import iso, now, safe
-from signoff.core.comment import CommentKind
+from signoff.core.comment import CommentKind, question_called
 from signoff.core.preview import Preview
 from signoff.desk.operations import NOT_REMEMBERED, CancelledRun, not_offered
 from signoff.errors import AlreadySettled, EditRefused, RequestError, SignoffError, UnknownRequest, UnknownRun
 from signoff.reports.request_sheet import MOST_LISTED, TOLD
 
 if TYPE_CHECKING:
-    from signoff.cli.request_report import Sheet
     from signoff.reports.run_report import RunsView
 
 
@@ -187,8 +186,6 @@ class RemoteDesk:
         return self._server.report(f"/runs/{named(prefix)}")
 
     async def going_on(self, run_id: str) -> str:
-        from signoff.cli.request_report import going_on
-
         try:
             run = self._run(run_id)
         except UnknownRun:
@@ -248,8 +245,6 @@ class RemoteDesk:
 
 def _question(sheet: Sheet, prefix: str) -> str:
     """The question that a reply answers: the one whose id begins with this prefix, or the only open one."""
-    from signoff.core.comment import question_called
-
     asked = [one["comment"] for one in sheet["comments"] if one["kind"] == "question"]
     return question_called(sheet["id"], asked, sheet["unanswered"], prefix)
 

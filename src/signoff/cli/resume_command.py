@@ -10,15 +10,31 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.durations import read_wait
+from signoff.cli.open_broker import check_there, telling_where
+from signoff.cli.resume_watch import watch_runs
+from signoff.cli.run_screen import Going, carried_out, say_waiting
+from signoff.cli.server_choice import is_elsewhere
+from signoff.cli.terminal_runs import TerminalRuns
+from signoff.cli.terminal_text import agent_name, count, safe
+from signoff.cli.terminal_text import as_json as json_line
 from signoff.core.exit_codes import FAILED, WAITING
+from signoff.core.people import Actor
+from signoff.engine.segment import segment
+from signoff.errors import RunError, SignoffError
+from signoff.reports.run_report import RunsView
+from signoff.store.chosen_store import OPTION
+from signoff.wiring.caller import Caller
+from signoff.wiring.job import RunOptions
+from signoff.wiring.project import reader_of, settings_for
+from signoff.wiring.stores import chosen_store, open_broker
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.run_status import RunStatus
-    from signoff.cli.run_screen import Going
     from signoff.config import Settings
     from signoff.core.request import ApprovalRequest
-    from signoff.wiring import RunOptions
+    from signoff.wiring.job import RunOptions
 
 T = TypeVar("T")
 
@@ -73,19 +89,10 @@ def resume(
 
     Exit codes: 0 done, 1 the agent failed, 2 usage error, 3 waiting for a person.
     """
-    from signoff.cli.durations import read_wait
-    from signoff.cli.open_broker import check_there, telling_where
-    from signoff.cli.run_screen import Going
-    from signoff.cli.terminal_text import count, safe
-    from signoff.store.chosen_store import OPTION
-    from signoff.wiring import Caller, RunOptions, chosen_store, settings_for
-
     if (run is None) is not (everything or watch):
         raise click.UsageError("Name one run, or use --all or --watch.")
     if watch and (everything or wait is not None):
         raise click.UsageError("--watch covers all runs and waits for answers; leave out --all and --wait.")
-    from signoff.cli.server_choice import is_elsewhere
-
     if is_elsewhere(store):
         if watch or suspend or wait or policy or ask or deny or model or traceback or ui != "terminal":
             raise click.UsageError(
@@ -114,8 +121,6 @@ def resume(
         listener=going.listener,
     )
     if watch:
-        from signoff.cli.resume_watch import watch_runs
-
         watch_runs(options, going, traceback=traceback)
         return
     with telling_where(chosen):
@@ -137,9 +142,6 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
     """Let a server resume a run, or all that can be resumed. `signoff runs` shows their results."""
     from signoff.cli.remote_desk import RemoteDesk
     from signoff.cli.server_client import server_for
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import safe
-    from signoff.errors import RunError
 
     desk = RemoteDesk(server_for(store))
 
@@ -150,8 +152,6 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
             click.echo(f"signoff: {problem}", err=True)
         else:
             click.echo(f"the server resumes run {safe(run_id)}")
-
-    from signoff.reports.run_report import RunsView
 
     async def work() -> int:
         if run is not None:
@@ -198,8 +198,6 @@ def _found(prefix: str | None, options: RunOptions) -> list[RunStatus]:
 
 def _waiting(run_id: str, options: RunOptions) -> Sequence[ApprovalRequest]:
     """The requests that a run waits for."""
-    from signoff.core.people import Actor
-    from signoff.wiring import reader_of
 
     async def look(broker: Broker, settings: Settings) -> Sequence[ApprovalRequest]:
         name = reader_of(options.requester, settings)
@@ -212,8 +210,6 @@ def _waiting(run_id: str, options: RunOptions) -> Sequence[ApprovalRequest]:
 def _asked(look: Callable[[Broker, Settings], Coroutine[Any, Any, T]], options: RunOptions) -> T:
     import asyncio
 
-    from signoff.wiring import open_broker
-
     async def asked() -> T:
         broker, settings = open_broker(options.store, options.policy)
         try:
@@ -225,10 +221,6 @@ def _asked(look: Callable[[Broker, Settings], Coroutine[Any, Any, T]], options: 
 
 
 def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback: bool, alone: bool) -> int:
-    from signoff.cli.run_screen import carried_out, say_waiting
-    from signoff.cli.terminal_text import agent_name
-    from signoff.errors import SignoffError
-
     nobody = not sys.stdin.isatty() or options.wait is not None
     if alone and nobody and status.waiting and not status.answered and not status.run.holder:
         say_waiting(status.run.id, _waiting(status.run.id, options), going.as_json)
@@ -251,10 +243,6 @@ def _resumed(status: RunStatus, options: RunOptions, going: Going, *, traceback:
 
 async def _went_on(status: RunStatus, options: RunOptions, going: Going, *, alone: bool) -> int:
     """Execute the run until it ends or waits. If it was a turn of a chat and is `alone`, continue the chat."""
-    from signoff.cli.terminal_runs import TerminalRuns
-    from signoff.engine.segment import segment
-    from signoff.wiring import open_broker
-
     broker, _ = open_broker(options.store, options.policy)
     try:
         runs = TerminalRuns(broker, options, going, chats=alone)

@@ -13,22 +13,25 @@ from signoff.cli.terminal_runs import TerminalRuns
 from signoff.cli.terminal_text import agent_name
 from signoff.core.safe_text import safe_text
 from signoff.engine.care import Executor
+from signoff.engine.resumer import Resumer
 from signoff.engine.run_text import cannot_now, rests_text
 from signoff.engine.segment_end import Came, SegmentEnd
 from signoff.errors import SignoffError, WrongUse
+from signoff.wiring.job import directory_of
+from signoff.wiring.job_builds import JobBuilds
+from signoff.wiring.resumers import WATCH, note_resumer
+from signoff.wiring.stores import open_broker
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.broker.run_status import RunStatus
     from signoff.cli.run_screen import Going
     from signoff.core.run import SavedRun
-    from signoff.wiring import RunOptions
+    from signoff.wiring.job import RunOptions
 
 
 def watch_runs(options: RunOptions, going: Going, *, traceback: bool) -> None:
     """Resume whatever can continue, until Ctrl-C or SIGTERM."""
-    from signoff.wiring import open_broker
-
     broker, settings = open_broker(options.store, options.policy)
     runs = WatchedRuns(broker, options, going, settings.agents, traceback=traceback)
     click.echo("Resuming runs as they are answered. Ctrl-C stops.", err=True)
@@ -43,8 +46,6 @@ class WatchedRuns(TerminalRuns):
         self, broker: Broker, options: RunOptions, going: Going, agents: Collection[str], *, traceback: bool
     ) -> None:
         """`agents` are the names of programs' agents that the project's file knows."""
-        from signoff.wiring.job_builds import JobBuilds
-
         super().__init__(broker, options, going)
         self._agents = agents
         self._traceback = traceback
@@ -59,9 +60,6 @@ class WatchedRuns(TerminalRuns):
 
     async def run(self) -> None:
         """Resume runs until Ctrl-C or SIGTERM."""
-        from signoff.engine.resumer import Resumer
-        from signoff.wiring.resumers import WATCH, note_resumer
-
         with stopping(self._stopped):
             await note_resumer(self.broker.ledger, WATCH)
             await self.broker.sweep()
@@ -75,8 +73,6 @@ class WatchedRuns(TerminalRuns):
         return status.died or status.run.id in self._first
 
     async def is_hindered(self, status: RunStatus) -> bool:
-        from signoff.wiring.job import directory_of
-
         run = status.run
         try:
             if run.agent:

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from signoff.cli import shared_options as flags
+from signoff.cli.chat_command import last_turn, talk
+from signoff.cli.durations import read_wait
+from signoff.cli.json_argument import given_args
+from signoff.cli.run_screen import Going, carried_out
 from signoff.cli.startup import uncollected
+from signoff.core.exit_codes import WAITING
+from signoff.core.mode import ApprovalMode
+from signoff.wiring.caller import Caller
+from signoff.wiring.job import RunOptions, Task, job_for
 
 if TYPE_CHECKING:
-    from signoff.cli.run_screen import Going
-    from signoff.wiring import RunOptions, Task
+    from signoff.wiring.job import RunOptions, Task
     from signoff.workers.runtime import Finished
 
 
@@ -93,8 +100,6 @@ def run(
 
     Exit codes: 0 done, 1 the agent failed, 2 usage error, 3 waiting for a person, 4 every call it made was denied.
     """
-    from signoff.cli.run_screen import Going, carried_out
-
     if how["suspend"] and how["wait"] is not None:
         raise click.UsageError("--suspend does not wait; leave out --wait or --suspend.")
     going = Going(as_json=as_json)
@@ -102,8 +107,6 @@ def run(
         task, options = _task(prompt, input_json, files, chat=chat), _options(going, chat=chat, **how)
     finished = carried_out(_run(worker, task, options, going, goes_on=goes_on), going, traceback=traceback)
     if chat:
-        from signoff.core.exit_codes import WAITING
-
         sys.exit(WAITING if finished is not None else 0)
     assert finished is not None, "only a chat ends with nothing"
     sys.exit(going.say(finished))
@@ -111,29 +114,19 @@ def run(
 
 async def _run(worker: str, task: Task, options: RunOptions, going: Going, *, goes_on: bool) -> Finished | None:
     with uncollected():
-        from signoff.wiring import job_for
-
         job = job_for(worker, options)
     after: str | None = None
     if goes_on:
-        from signoff.cli.chat_command import last_turn
-
         after = await last_turn(job, going)
     if options.chat:
-        from signoff.cli.chat_command import talk
-
         return await talk(job, task, going, after=after)
     return await going.on(job.run(task, begun=going.begun(job), after=after))
 
 
 def _task(prompt: str | None, input_json: str | None, files: tuple[str, ...], *, chat: bool) -> Task:
     """The task from the options and standard input."""
-    from signoff.wiring import Task
-
     given = None
     if input_json is not None:
-        from signoff.cli.json_argument import given_args
-
         given = given_args(input_json, "--input-json")
     if prompt is None and given is None and not chat:
         if sys.stdin.isatty():
@@ -158,10 +151,6 @@ def _options(
     store: str | None,
     requester: str | None,
 ) -> RunOptions:
-    from signoff.cli.durations import read_wait
-    from signoff.core.mode import ApprovalMode
-    from signoff.wiring import Caller, RunOptions
-
     return RunOptions(
         policy=policy,
         model=model,

@@ -11,17 +11,26 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
 
+from signoff.cli.loops import run
 from signoff.cli.progress import ProgressPrinter, spent_json
+from signoff.cli.request_report import outcome_step
 from signoff.cli.safe_output import apart, for_terminal
 from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import fold, now
+from signoff.core.card import safe_summary
 from signoff.core.exit_codes import DENIED, FAILED, WAITING
+from signoff.core.inbox_row import needs_of
 from signoff.core.loosening import NOT_LOOSENED, Loosened
+from signoff.core.moment import ahead
 from signoff.core.redact import redact_text
+from signoff.core.request import ApprovalRequest, State
+from signoff.core.request_status import without_answer
 from signoff.core.safe_text import safe_text
+from signoff.errors import Halted, SignoffError
+from signoff.store.store_urls import masked
 
 if TYPE_CHECKING:
-    from signoff.core.request import ApprovalRequest
-    from signoff.wiring import Job
+    from signoff.wiring.job import Job
     from signoff.workers.runtime import Finished
     from signoff.workers.stream_events import Listener
 
@@ -104,9 +113,6 @@ class Going:
 
 def carried_out(work: Coroutine[Any, Any, T], going: Going, *, traceback: bool) -> T:
     """Run the work. An error becomes one message and an exit code."""
-    from signoff.cli.loops import run
-    from signoff.errors import Halted, SignoffError
-
     try:
         with going.alone_on_stdout():
             return run(work)
@@ -182,8 +188,6 @@ def _where(store: str) -> str:
     """The option that names a store in another command; empty if the environment names it. Never with its password."""
     from shlex import quote
 
-    from signoff.store.store_urls import masked
-
     return f" --store {quote(masked(store))}" if store and store != os.environ.get("SIGNOFF_STORE") else ""
 
 
@@ -201,14 +205,6 @@ def say_waiting(
     `resumer` is the program that resumes the run by itself, if one does.
     """
     from shutil import get_terminal_size
-
-    from signoff.cli.request_report import outcome_step
-    from signoff.cli.terminal_text import fold, now
-    from signoff.core.card import safe_summary
-    from signoff.core.inbox_row import needs_of
-    from signoff.core.moment import ahead
-    from signoff.core.request import State
-    from signoff.core.request_status import without_answer
 
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
     if as_json:

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.inbox_page import loosened_lines
+from signoff.cli.open_broker import say_where
+from signoff.cli.open_desk import with_desk
+from signoff.cli.request_report import moment_of, outcome_step, resume_step
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import by_wall_clock, cells, clip, count, now, pad, safe, short_local
+from signoff.core.card import rules_after
+from signoff.core.moment import ago
+from signoff.core.result_text import in_short
+from signoff.reports.request_sheet import TOLD
+from signoff.reports.run_report import ALL, GOING, RunsView
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk, CancelledRun
-    from signoff.reports.run_report import RunsView
 
 RunSheet = Mapping[str, Any]
 """One or several runs, as returned by `signoff.reports.run_report`."""
@@ -54,11 +64,6 @@ def runs(
         return
     if everything and state:
         raise click.UsageError("--all and --state exclude each other: a state selects ended runs, too")
-    from signoff.cli.open_broker import say_where
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.reports.run_report import ALL, GOING, RunsView
-
     view = RunsView(limit=limit, state=state or (ALL if everything else GOING), agent=agent, text=search)
 
     async def work(desk: ApprovalDesk) -> RunSheet:
@@ -75,15 +80,11 @@ def runs(
 
 
 def _data(run: RunSheet) -> dict[str, Any]:
-    from signoff.reports.request_sheet import TOLD
-
     return {name: value for name, value in run.items() if name != TOLD}
 
 
 def _lines(found: RunSheet, view: RunsView) -> Iterator[str]:
     from shutil import get_terminal_size
-
-    from signoff.cli.terminal_text import by_wall_clock, safe
 
     if found["halted"]:
         yield click.style(f"Nothing new runs: {safe(by_wall_clock(found['halted']))}", fg="red", bold=True)
@@ -101,8 +102,6 @@ def _lines(found: RunSheet, view: RunsView) -> Iterator[str]:
 
 
 def _none(view: RunsView) -> str:
-    from signoff.reports.run_report import ALL, GOING
-
     if view.agent or view.text or view.state not in (ALL, GOING):
         where = "" if view.state != GOING else " signoff runs --all looks at ended runs, too."
         return f"No such runs.{where}"
@@ -110,12 +109,6 @@ def _none(view: RunsView) -> str:
 
 
 def _run_lines(run: RunSheet, width: int) -> Iterator[str]:
-    from signoff.cli.inbox_page import loosened_lines
-    from signoff.cli.request_report import moment_of, outcome_step, resume_step
-    from signoff.cli.terminal_text import clip, count, now, pad, safe
-    from signoff.core.moment import ago
-    from signoff.core.result_text import in_short
-
     word, told, started = run["state"], run["told"], moment_of(run["started_at"])
     agent = safe(run["name"] or "an agent of a program")
     since = f"  started {ago(started, now())}" if started is not None else ""
@@ -158,8 +151,6 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     Example:
       signoff runs show 7kq2
     """
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import as_json as json_line
 
     async def work(desk: ApprovalDesk) -> RunSheet:
         return await desk.run(run_id)
@@ -174,10 +165,6 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
 
 def _timeline(run: RunSheet) -> Iterator[str]:
     from shutil import get_terminal_size
-
-    from signoff.cli.request_report import moment_of
-    from signoff.cli.terminal_text import by_wall_clock, cells, clip, count, short_local
-    from signoff.core.card import rules_after
 
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
     yield from _run_lines(run, width)
@@ -220,8 +207,6 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     Example:
       signoff cancel 7kq2 --note "wrong customer"
     """
-    from signoff.cli.open_desk import with_desk
-    from signoff.cli.terminal_text import count, safe
 
     async def work(desk: ApprovalDesk) -> CancelledRun:
         return await desk.cancel(run_id, note)

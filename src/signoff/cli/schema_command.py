@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from signoff.config.json_schemas import SCHEMA_FILES, schema_of
 from signoff.errors import WrongUse
 
 _SCHEMAS = ("project", "worker", "script")
@@ -32,8 +33,6 @@ def schema(name: str | None, directory: Path | None) -> None:
       signoff schema worker
       signoff schema --write .
     """
-    from signoff.config.json_schemas import SCHEMA_FILES, schema_of
-
     if directory is None:
         click.echo(_text(schema_of(name or "project")), nl=False)
         return

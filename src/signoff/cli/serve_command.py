@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from signoff.broker import Broker
+from signoff.cli.channels_run import end_loop, leave_if_held_up
+from signoff.cli.durations import read_duration
+from signoff.cli.safe_output import apart
+from signoff.cli.service_log import LinePrinter, libraries_told
+from signoff.cli.systemd_unit import unit_text
+from signoff.errors import MissingExtra
+from signoff.server.listen_address import check_listening
+from signoff.store.chosen_store import VARIABLE
+from signoff.store.signing_key import Keys
+from signoff.store.store_urls import is_file, sqlite_path
+from signoff.wiring.served_projects import ServedProjects, served_projects
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from signoff.wiring.served_projects import ServedProjects
     from signoff.wiring.service import Service, ServiceOptions
 
 PORT = 8420
@@ -80,14 +92,10 @@ def serve(
       signoff serve --project shop --project billing --store postgresql://…
       signoff serve --print-systemd > ~/.config/systemd/user/signoff.service
     """
-    from signoff.cli.durations import read_duration
-
     if (tls_cert is None) is not (tls_key is None):
         raise click.UsageError("TLS needs both --tls-cert and --tls-key.")
     patience = read_duration(drain)
     if print_systemd:
-        from signoff.cli.systemd_unit import unit_text
-
         words = ["--host", host, "--port", str(port), "--concurrency", str(concurrency), "--drain", drain, "--log", log]
         for name, file in (("--tls-cert", tls_cert), ("--tls-key", tls_key)):
             words += [name, os.path.abspath(file)] if file is not None else []
@@ -95,7 +103,6 @@ def serve(
         click.echo(unit_text(places, [*words, *_store_words(store)], patience), nl=False)
         return
     need_web()
-    from signoff.wiring.served_projects import served_projects
     from signoff.wiring.service import ServiceOptions
 
     tls = (os.path.abspath(tls_cert), os.path.abspath(tls_key)) if tls_cert and tls_key else None
@@ -108,9 +115,6 @@ def serve(
 
 def _absolute(store: str | None) -> str | None:
     """The given store with an absolute path, because the working directory changes."""
-    from signoff.store.chosen_store import VARIABLE
-    from signoff.store.store_urls import is_file, sqlite_path
-
     named = store or os.environ.get(VARIABLE)
     if not named or not is_file(named):
         return store
@@ -120,8 +124,6 @@ def _absolute(store: str | None) -> str | None:
 
 def _store_words(store: str | None) -> list[str]:
     """`--store` with an absolute path. Refuses a database URL, which may contain a password."""
-    from signoff.store.store_urls import is_file
-
     if store is None:
         return []
     if not is_file(store):
@@ -135,8 +137,6 @@ def _store_words(store: str | None) -> list[str]:
 def need_web() -> None:
     """Raise `MissingExtra` if the packages of the server are not installed."""
     from importlib import import_module
-
-    from signoff.errors import MissingExtra
 
     try:
         for name in ("starlette", "uvicorn", "jinja2"):
@@ -159,14 +159,8 @@ def serve_projects(
     import threading
     from contextlib import nullcontext
 
-    from signoff.broker import Broker
-    from signoff.cli.channels_run import end_loop, leave_if_held_up
-    from signoff.cli.safe_output import apart
     from signoff.cli.serve_program import stay
-    from signoff.cli.service_log import LinePrinter, libraries_told
-    from signoff.server.listen_address import check_listening
     from signoff.server.listener import bound
-    from signoff.store.signing_key import Keys
 
     entry = projects.first.settings.server
     check_listening(host, has_people=bool(projects.people()), has_tls=options.tls is not None, server=entry)

@@ -17,13 +17,14 @@ import click
 from signoff.cli.terminal_text import count
 from signoff.core.access import AccessKind, link_url
 from signoff.core.moment import span
+from signoff.core.people import person_key
 from signoff.errors import StoreError, WrongUse
 from signoff.large_work import share_the_process
 from signoff.server.listener import url_of
 from signoff.wiring.caller import Caller
 from signoff.wiring.job import RunOptions
 from signoff.wiring.project import whoami
-from signoff.wiring.service import VIA, Service
+from signoff.wiring.service import VIA, Service, ServiceOptions
 
 if TYPE_CHECKING:
     import socket
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from signoff.cli.service_log import LinePrinter
     from signoff.config import Settings
     from signoff.wiring.served_projects import ServedProjects
-    from signoff.wiring.service import ServiceOptions
 
 MOST_SIGNALS = 2
 """Signals that shut down in an orderly way. The next one ends the process, as if it had crashed."""
@@ -131,8 +131,6 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
 def as_whom(settings: Settings) -> str:
     """Who has to make links for others, as an option; empty if the user of this process may."""
     from shlex import quote
-
-    from signoff.core.people import person_key
 
     admins = [one.name for one in settings.people.values() if one.admin]
     try:

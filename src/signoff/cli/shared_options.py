@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from signoff.cli.server_choice import server_options
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -54,15 +56,11 @@ def only_here(command: F) -> F:
 
 def _note_server(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
-        from signoff.cli.server_choice import server_options
-
         server_options().url = value
 
 
 def _note_token(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value is not None:
-        from signoff.cli.server_choice import server_options
-
         server_options().token_file = value
 
 

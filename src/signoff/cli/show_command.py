@@ -11,13 +11,30 @@ from typing import TYPE_CHECKING
 
 import click
 
+from signoff.channels.keyboard import Keyboard
+from signoff.channels.render import WHOLE, Cut, draw_card, draw_facts
+from signoff.channels.terminal_screen import Screen
 from signoff.cli import id_completion, shared_options
-from signoff.errors import WrongUse
+from signoff.cli.open_desk import with_desk
+from signoff.cli.request_report import (
+    Sheet,
+    choices,
+    comment_facts,
+    history_facts,
+    moment_of,
+    offer_facts,
+    outcome_facts,
+)
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.core.card import by_clock
+from signoff.core.safe_text import redacted_text
+from signoff.core.visible_text import visible
+from signoff.errors import SignoffError, WrongUse
+from signoff.policy.phrases import did_you_mean
+from signoff.reports.request_sheet import TOLD, card_of_sheet
 
 if TYPE_CHECKING:
-    from signoff.channels.terminal_screen import Screen
     from signoff.cli.approval_desk import ApprovalDesk
-    from signoff.cli.request_report import Sheet
 
 ROWS = 500
 """Most rows of one argument, unless --whole is given."""
@@ -51,7 +68,6 @@ def show(
       signoff show k3f9
       signoff show k3f9 --arg content > content.txt
     """
-    from signoff.cli.open_desk import with_desk
 
     async def work(desk: ApprovalDesk) -> Sheet:
         sheet = await desk.request(request_id)
@@ -66,9 +82,6 @@ def show(
         _print_argument(sheet, arg)
         return
     if as_json:
-        from signoff.cli.terminal_text import as_json as json_line
-        from signoff.reports.request_sheet import TOLD
-
         click.echo(json_line({name: value for name, value in sheet.items() if name != TOLD}))
         return
     _print(lambda screen: _draw(screen, sheet, whole=whole), pager=not no_pager)
@@ -76,10 +89,6 @@ def show(
 
 async def _note_reader(desk: ApprovalDesk, sheet: Sheet, *, whole: bool) -> None:
     """Record that a long call is shown to the person, if nothing is left out and they may read and answer here."""
-    from signoff.channels.render import Cut, draw_card
-    from signoff.errors import SignoffError
-    from signoff.reports.request_sheet import card_of_sheet
-
     card = card_of_sheet(sheet) if sheet["state"] == "pending" else None
     if card is None or not card.is_long:
         return
@@ -91,19 +100,12 @@ async def _note_reader(desk: ApprovalDesk, sheet: Sheet, *, whole: bool) -> None
 def _screen() -> Screen:
     from rich.console import Console
 
-    from signoff.channels.keyboard import Keyboard
-    from signoff.channels.terminal_screen import Screen
-
     return Screen(Console(file=sys.stdout, markup=False, emoji=False, highlight=False), Keyboard())
 
 
 def _print_argument(sheet: Sheet, name: str) -> None:
     """Print one argument as it would run, secrets masked; a terminal gets control and hidden characters escaped."""
     import json
-
-    from signoff.core.safe_text import redacted_text
-    from signoff.core.visible_text import visible
-    from signoff.policy.phrases import did_you_mean
 
     if sheet["args"] is None:
         raise WrongUse(str(sheet["problem"]))
@@ -123,9 +125,6 @@ def _print(draw: Callable[[Screen], None], *, pager: bool) -> None:
     """Print what `draw` draws, through a pager if it does not fit the screen."""
     from rich.console import Console
 
-    from signoff.channels.keyboard import Keyboard
-    from signoff.channels.terminal_screen import Screen
-
     console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
     screen = Screen(console, Keyboard())
     if not (pager and sys.stdin.isatty() and sys.stdout.isatty()):
@@ -141,18 +140,6 @@ def _print(draw: Callable[[Screen], None], *, pager: bool) -> None:
 
 
 def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
-    from signoff.channels.render import WHOLE, Cut, draw_card
-    from signoff.cli.request_report import (
-        choices,
-        comment_facts,
-        history_facts,
-        moment_of,
-        offer_facts,
-        outcome_facts,
-    )
-    from signoff.core.card import by_clock
-    from signoff.reports.request_sheet import TOLD, card_of_sheet
-
     card = card_of_sheet(sheet)
     if card is not None:
         rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` only one argument"
@@ -172,8 +159,6 @@ def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
 
 
 def _frame(screen: Screen, title: str, facts: Iterable[tuple[str, str]]) -> None:
-    from signoff.channels.render import draw_facts
-
     named: list[tuple[str, str]] = list(facts)
     if named:
         screen.show(draw_facts(named, screen.look, title).lines)

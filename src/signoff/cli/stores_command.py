@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.loops import run
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import count, safe
+from signoff.core.halt import halt_in
+from signoff.errors import SignoffError, WrongUse
+from signoff.store.store_factory import open_store
+from signoff.wiring.project import settings_for
+from signoff.wiring.stores import KeptStore, chosen_store, kept_stores
 
 if TYPE_CHECKING:
     from signoff.ports import Transaction
-    from signoff.wiring.stores import KeptStore
 
 
 MANY = 1_000
@@ -32,11 +39,6 @@ def stores(as_json: bool, store: str | None, policy: str | None) -> None:
     Example:
       signoff stores
     """
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.errors import WrongUse
-    from signoff.wiring import chosen_store, settings_for
-    from signoff.wiring.stores import kept_stores
-
     settings = settings_for(policy)
     try:
         chosen, problem = chosen_store(store, settings), ""
@@ -49,8 +51,6 @@ def stores(as_json: bool, store: str | None, policy: str | None) -> None:
             here = {"project": chosen.project or None, "store": chosen.shown, "made": not chosen.is_missing}
         click.echo(json_line({"here": here, "stores": [one.as_json() for one in found]}))
         return
-    from signoff.cli.terminal_text import safe
-
     for line in problem.splitlines() if chosen is None else (chosen.in_words(), f"  {chosen.shown}"):
         click.echo(f"{safe(line)}" if line.startswith(" ") else f"Here: {safe(line)}")
     for one in found:
@@ -74,13 +74,7 @@ class StoreSummary:
     def into(cls, kept: KeptStore) -> StoreSummary:
         from contextlib import closing
 
-        from signoff.cli.loops import run
-        from signoff.errors import SignoffError
-        from signoff.store.store_factory import open_store
-
         def look(tx: Transaction) -> StoreSummary:
-            from signoff.core.halt import halt_in
-
             return cls(
                 kept,
                 len(tx.queue.page(limit=MANY)),
@@ -95,8 +89,6 @@ class StoreSummary:
             return cls(kept, problem=str(error).splitlines()[0])
 
     def lines(self, *, is_here: bool) -> Iterator[str]:
-        from signoff.cli.terminal_text import count, safe
-
         project = safe(self.kept.project) or "of a program"
         gone = "" if self.kept.is_there or not self.kept.project else "  (no longer there)"
         yield click.style(f"{project}{gone}{'  (here)' if is_here else ''}", bold=True)

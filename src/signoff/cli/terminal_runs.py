@@ -9,16 +9,18 @@ from contextlib import ExitStack, chdir
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from signoff.cli.chat_command import talk
 from signoff.cli.startup import uncollected
 from signoff.core.exit_codes import WAITING
 from signoff.engine.care import Executor, RunCare
 from signoff.engine.segment_end import SegmentEnd
+from signoff.wiring.job import Task, directory_of, job_of
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.cli.run_screen import Going
     from signoff.core.run import SavedRun
-    from signoff.wiring import Job, RunOptions
+    from signoff.wiring.job import Job, RunOptions
     from signoff.workers.runtime import Finished
 
 
@@ -36,8 +38,6 @@ class TerminalRuns(RunCare):
 
     async def executor(self, run: SavedRun) -> Executor:
         async def built(run: SavedRun, options: RunOptions) -> Job:
-            from signoff.wiring import job_of
-
             return job_of(run, options)
 
         return await self.at_terminal(run, built)
@@ -45,8 +45,6 @@ class TerminalRuns(RunCare):
     async def at_terminal(self, run: SavedRun, built: Callable[[SavedRun, RunOptions], Awaitable[Job]]) -> Executor:
         """Go to the run's directory, because code of an agent may depend on it, and build its job there."""
         with uncollected():
-            from signoff.wiring.job import directory_of
-
             with ExitStack() as there:
                 there.enter_context(chdir(directory_of(run) if run.agent else os.curdir))
                 job = await built(run, self.options)
@@ -79,9 +77,6 @@ class _AtTerminal:
         finished = await going.on(job.resume(run))
         runs.code = going.say(finished)
         if runs.code != WAITING and runs.chats and run.setup.chat and sys.stdin.isatty():
-            from signoff.cli.chat_command import talk
-            from signoff.wiring import Task
-
             task = Task(text="", input=run.setup.input)
             runs.code = WAITING if await talk(job, task, going, after=finished) is not None else 0
         return finished

@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import shared_options
-from signoff.core.access import Permission
+from signoff.cli.access_options import check_admin, holder_named, print_held, revoke_each
+from signoff.cli.open_broker import with_broker
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import iso, local, now, when
+from signoff.core.access import AccessKey, AccessKind, Permission
+from signoff.core.people import person_key
+from signoff.core.visible_text import visible
+from signoff.errors import WrongUse
+from signoff.reports.request_sheet import masked
+from signoff.wiring.project import whoami
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
-    from signoff.core.access import AccessKey
 
 
 @click.group(invoke_without_command=True)
@@ -62,20 +70,11 @@ def create(
       signoff tokens create deploy-bot --program --permission read --permission run
       signoff tokens create ana --permission read --permission answer --label laptop
     """
-    from signoff.cli.open_broker import with_broker
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import now, when
-    from signoff.core.access import AccessKind
-
     at = now()
     lasts = when(expires, at, option="--expires") - at
     wanted = frozenset(map(Permission, permissions))
 
     async def work(broker: Broker, settings: Settings) -> tuple[AccessKey, str]:
-        from signoff.cli.access_options import check_admin
-        from signoff.errors import WrongUse
-        from signoff.wiring import whoami
-
         by = whoami(name, settings, via="command")
         if Permission.PROVISION in wanted and not program:
             raise WrongUse("only programs can create instances\n  Add --program, and give the program its own name")
@@ -112,12 +111,6 @@ def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str 
     Example:
       signoff tokens list
     """
-    from signoff.cli.access_options import print_held
-    from signoff.cli.open_broker import with_broker
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.cli.terminal_text import now
-    from signoff.core.access import AccessKind
-
     at = now()
 
     async def work(broker: Broker, settings: Settings) -> Sequence[AccessKey]:
@@ -141,15 +134,10 @@ def revoke(ids: tuple[str, ...], name: str | None, store: str | None, policy: st
     Example:
       signoff tokens revoke h4w8
     """
-    from signoff.cli.access_options import revoke_each
-
     revoke_each(ids, name, (store, policy), lambda broker: broker.access.list(), _revoke)
 
 
 async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: str) -> bool:
-    from signoff.cli.terminal_text import local, now
-    from signoff.core.visible_text import visible
-
     found = [one for one in known if given and one.id.startswith(given)]
     if len(found) != 1:
         what = f"there is no token {visible(given)}" if not found else f"several tokens start with {visible(given)}"
@@ -165,10 +153,6 @@ async def _revoke(broker: Broker, known: Sequence[AccessKey], given: str, by: st
 
 
 def _person(name: str, wanted: frozenset[Permission], settings: Settings) -> str:
-    from signoff.cli.access_options import holder_named
-    from signoff.core.visible_text import visible
-    from signoff.errors import WrongUse
-
     holder = holder_named(name, settings)
     if Permission.ADMIN in wanted and settings.people and not settings.people[holder].admin:
         raise WrongUse(
@@ -179,10 +163,6 @@ def _person(name: str, wanted: frozenset[Permission], settings: Settings) -> str
 
 
 def _program(name: str, settings: Settings) -> str:
-    from signoff.core.people import person_key
-    from signoff.core.visible_text import visible
-    from signoff.errors import WrongUse
-
     if not name.strip():
         raise WrongUse("a program needs a name")
     if person_key(name) in map(person_key, settings.people):
@@ -192,9 +172,6 @@ def _program(name: str, settings: Settings) -> str:
 
 def _facts(key: AccessKey, at: datetime) -> str:
     """A key on one line: kind, holder, permissions, expiry."""
-    from signoff.cli.terminal_text import local
-    from signoff.core.visible_text import visible
-
     what = "program" if key.is_program else str(key.kind)
     until = f"until {local(key.expires_at)}" if key.expires_at is not None else "for ever"
     over = key.refusal(at)
@@ -202,10 +179,6 @@ def _facts(key: AccessKey, at: datetime) -> str:
 
 
 def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
-    from signoff.cli.terminal_text import local
-    from signoff.core.visible_text import visible
-    from signoff.reports.request_sheet import masked
-
     over = bool(key.refusal(at))
     yield f"{click.style(key.id, fg='cyan')}  {click.style(_facts(key, at), dim=over)}"
     facts = [masked(key.label)] if key.label else []
@@ -215,9 +188,6 @@ def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
 
 
 def _data(key: AccessKey, at: datetime) -> dict[str, Any]:
-    from signoff.cli.terminal_text import iso
-    from signoff.reports.request_sheet import masked
-
     return {
         "id": key.id,
         "kind": str(key.kind),

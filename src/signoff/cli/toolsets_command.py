@@ -7,6 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 import click
 
 from signoff.cli import shared_options
+from signoff.cli.inspection import inspect_toolset, inspect_toolsets
+from signoff.cli.inspection_page import details_data, page_width, toolset_data, toolset_lines, toolset_page
+from signoff.cli.safe_output import apart
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.wiring.project import settings_for
 
 POLICY = click.option(
     "--policy",
@@ -35,11 +40,6 @@ def toolsets(ctx: click.Context, connect: bool, policy: str | None, as_json: boo
     """
     if ctx.invoked_subcommand is not None:
         return
-    from signoff.cli.inspection import inspect_toolsets
-    from signoff.cli.inspection_page import page_width, toolset_data, toolset_lines
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.wiring import settings_for
-
     with _quiet(as_json):
         found = inspect_toolsets(settings_for(policy), connect=connect)
     if as_json:
@@ -53,8 +53,6 @@ def toolsets(ctx: click.Context, connect: bool, policy: str | None, as_json: boo
 
 def _quiet(as_json: bool) -> AbstractContextManager[object]:
     """Keep output of the project's own code and plugins out of our JSON."""
-    from signoff.cli.safe_output import apart
-
     return apart() if as_json else nullcontext()
 
 
@@ -71,11 +69,6 @@ def show(name: str, connect: bool, policy: str | None, as_json: bool) -> None:
       signoff toolsets show project_files
       signoff toolsets show tickets --connect
     """
-    from signoff.cli.inspection import inspect_toolset
-    from signoff.cli.inspection_page import details_data, page_width, toolset_page
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.wiring import settings_for
-
     settings = settings_for(policy)
     with _quiet(as_json):
         found, schema = inspect_toolset(settings, name, connect=connect)

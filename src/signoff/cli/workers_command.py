@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from signoff.cli import shared_options
-
-if TYPE_CHECKING:
-    from signoff.config import Settings, WorkerFile
-    from signoff.errors import SignoffError
+from signoff.cli.main import told
+from signoff.cli.terminal_text import as_json, pad
+from signoff.cli.terminal_text import as_json as json_line
+from signoff.config import EVERY_WORKER, Settings, WorkerFile, load_worker, worker_names, workers_directory
+from signoff.config.files import from_here
+from signoff.config.llm_do_words import foreign_files
+from signoff.core.moment import span
+from signoff.core.visible_text import visible
+from signoff.errors import SignoffError
+from signoff.toolsets.builtin_toolsets import BUILTINS, NEED_ENTRY
+from signoff.wiring.project import settings_for
 
 
 @click.command()
@@ -35,10 +42,6 @@ def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: b
       signoff workers
       signoff workers triage
     """
-    from signoff.cli.terminal_text import as_json as json_line
-    from signoff.config import load_worker
-    from signoff.wiring import settings_for
-
     settings = settings_for(policy)
     if name is not None:
         worker = load_worker(settings, name)
@@ -58,9 +61,6 @@ def workers(ctx: click.Context, name: str | None, policy: str | None, as_json: b
 
 def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffError]]:
     """The workers that can be read, and the errors of the others."""
-    from signoff.config import load_worker, worker_names
-    from signoff.errors import SignoffError
-
     found: dict[str, WorkerFile] = {}
     broken: dict[str, SignoffError] = {}
     for name in worker_names(settings):
@@ -75,8 +75,6 @@ def _all(settings: Settings) -> tuple[dict[str, WorkerFile], dict[str, SignoffEr
 
 def _check_toolsets(worker: WorkerFile, settings: Settings) -> None:
     """Raise if a worker names a toolset that does not exist."""
-    from signoff.toolsets.builtin_toolsets import BUILTINS, NEED_ENTRY
-
     uses = {name: entry.use for name, entry in settings.toolsets.items()}
     for number, name in enumerate(worker.toolsets):
         use = uses.get(name, name)
@@ -88,11 +86,6 @@ def _check_toolsets(worker: WorkerFile, settings: Settings) -> None:
 
 
 def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[str, SignoffError]) -> Iterator[str]:
-    from signoff.cli.main import told
-    from signoff.cli.terminal_text import pad
-    from signoff.config import workers_directory
-    from signoff.core.visible_text import visible
-
     yield from _foreign(settings, {*found, *broken})
     if not found and not broken:
         yield f"No workers in {visible(workers_directory(settings))}: create NAME.yaml or NAME.md there."
@@ -111,11 +104,6 @@ def _lines(settings: Settings, found: Mapping[str, WorkerFile], broken: Mapping[
 
 def _foreign(settings: Settings, known: set[str]) -> Iterator[str]:
     """Worker files of llm-do that were not imported yet."""
-    from signoff.config import workers_directory
-    from signoff.config.files import from_here
-    from signoff.config.llm_do_words import foreign_files
-    from signoff.core.visible_text import visible
-
     files = [*foreign_files(settings.directory, known), *foreign_files(workers_directory(settings), known)]
     if files:
         listed = ", ".join(visible(from_here(file)) for file in files)
@@ -136,8 +124,6 @@ def _facts(worker: WorkerFile, settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
-    from signoff.core.visible_text import visible
-
     yield click.style(worker.name, bold=True) + (f": {visible(worker.description)}" if worker.description else "")
     for what, said in (*_facts(worker, settings), *_more(worker)):
         yield f"  {what} {said}"
@@ -154,9 +140,6 @@ def _whole(worker: WorkerFile, settings: Settings) -> Iterator[str]:
 
 
 def _more(worker: WorkerFile) -> Iterator[tuple[str, str]]:
-    from signoff.cli.terminal_text import as_json
-    from signoff.core.moment import span
-
     if worker.approvers:
         yield "asks", f"somebody with the role {_listed(worker.approvers, ' or ')}"
     if worker.on_denied:
@@ -183,8 +166,6 @@ def _model(worker: WorkerFile, settings: Settings) -> str:
 
 
 def _delegates(worker: WorkerFile) -> str:
-    from signoff.config import EVERY_WORKER
-
     return "every worker" if EVERY_WORKER in worker.delegates else _listed(worker.delegates)
 
 
@@ -193,8 +174,6 @@ def _listed(words: tuple[str, ...], between: str = ", ") -> str:
 
 
 def _visible(text: str) -> str:
-    from signoff.core.visible_text import visible
-
     return visible(text)
 
 
