@@ -31,7 +31,7 @@ from signoff.outside.hook_settings import (
     uninstalled,
     user_places,
 )
-from signoff.wiring import hook_launcher, project_trust
+from signoff.wiring import hook_launcher, hook_resident, project_trust
 from signoff.wiring.project_trust import is_trusted
 
 _agent = click.argument("agent", type=click.Choice(tuple(AGENTS)), metavar="AGENT")
