@@ -104,7 +104,7 @@ async def fill(broker: Broker, clock: FakeClock) -> None:
     context = RequestContext(
         prompt="Get the summer sale ready.",
         words="The sale starts on Monday, so I add the coupon and make it 20 % off, as the campaign says.",
-        recent=(PastCall(summary='read_file(path="shop/prices.py")', outcome="success"),),
+        recent=(PastCall(summary="Read shop/prices.py", outcome="success"),),
     )
     await broker.open(
         [

@@ -219,11 +219,27 @@ async def test_c10_a_side_map_of_policies_means_the_same_as_the_call(project: Pr
     catalog = project.catalog("toolsets: {careful: {use: factory, policy: [{ask: look}]}}")
     for name, asked in {"instance": ["wipe"], "factory": [], "bare": ["look", "wipe"], "careful": ["look"]}.items():
         built = catalog.build(name)
-        assert isinstance(built.toolset, FunctionToolset), name
+        assert type(built.toolset) is not FunctionToolset, "it enforces its policy"
         ui, _ = await run(built, MADE, *["deny"] * len(asked))
         assert [one.tool_name for one in ui.asked] == asked, name
         assert {one.call.toolset for one in ui.asked} <= {name}
-    assert catalog.build("bare").toolset is catalog.build("bare").toolset
+
+
+async def test_an_object_that_a_program_also_uses_is_left_as_it_is(project: Project) -> None:
+    """Else an approval that one process recorded for it is void in another, which built a worker before."""
+    code(project, "\n    TOOLSETS = {'one': one}\n    TOOLSET_APPROVALS = {'one': [{'allow': 'look'}]}\n")
+    catalog = project.catalog("")
+    shared: Any = catalog.target("one")
+    asked: list[list[tuple[str | None, str]]] = []
+    for _ in range(2):
+        ui = ScriptedApprover(["deny", "deny"])
+        gate = Signoff([], approver=ui, memory=ApprovalMemory(file=None))
+        turns = [*(calls(one) for one in MADE), {"say": "done"}]
+        await Agent(ScriptedModel(turns), toolsets=[shared], capabilities=[gate]).run("go")
+        asked.append([(one.call.toolset, one.tool_name) for one in ui.asked])
+        ui, _ = await run(catalog.build("one"), MADE, "deny")
+        assert [(one.call.toolset, one.tool_name) for one in ui.asked] == [("one", "wipe")]
+    assert asked == 2 * [[(None, "look"), (None, "wipe")]]
 
 
 @pytest.mark.mission("C10")

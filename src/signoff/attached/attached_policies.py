@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset, WrapperToolset
 
 from signoff.core.verdict import Effect
 from signoff.errors import SignoffError, WrongUse
@@ -118,17 +118,27 @@ def attribute_layer(toolset: AbstractToolset[Any], attribute: str, value: object
 def check_attributes(toolset: AbstractToolset[Any]) -> None:
     """Raise `SignoffError` if an attribute that should hold a policy does not."""
     for name in ATTRIBUTES:
-        if (value := _value(toolset, name)) is not None:
+        if (value := _value(shared_in(toolset), name)) is not None:
             attribute_layer(toolset, name, value)
+
+
+def shared_in(toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+    """Return the toolset in a plain wrapper, which does nothing but carry a mark; any other toolset as it is."""
+    while (
+        isinstance(toolset, WrapperToolset) and getattr(type(toolset), "signoff_marks", type(toolset)) is WrapperToolset
+    ):
+        toolset = toolset.wrapped
+    return toolset
 
 
 def check_tool_names(toolset: AbstractToolset[Any]) -> None:
     """Raise `WrongUse` if a mapping by tool misspells a tool of the toolset, where its tools are known."""
-    if not isinstance(toolset, FunctionToolset):
+    shared = shared_in(toolset)
+    if not isinstance(shared, FunctionToolset):
         return
     for name in (name for layer in layers_of(toolset) for name in layer.named):
-        if name not in toolset.tools and (close := nearest(name, toolset.tools, cutoff=0.75)) is not None:
-            raise WrongUse(f"a policy on {toolset.label} names {shown(name)}; did you mean {shown(close)}?")
+        if name not in shared.tools and (close := nearest(name, shared.tools, cutoff=0.75)) is not None:
+            raise WrongUse(f"a policy on {shared.label} names {shown(name)}; did you mean {shown(close)}?")
 
 
 # --- making a layer ---

@@ -25,7 +25,6 @@ from signoff.policy.document import document_of
 from signoff.policy.engine import Policy
 from signoff.policy.phrases import did_you_mean, nearest, shown
 from signoff.policy.placed_value import ConfigValue
-from signoff.toolset_wrappers import parts_of
 from signoff.toolsets.builtin.files.file_toolset import FilesToolset
 from signoff.toolsets.builtin.shell.shell_toolset import ShellToolset
 from signoff.toolsets.builtin_toolsets import (
@@ -39,7 +38,7 @@ from signoff.toolsets.builtin_toolsets import (
 )
 from signoff.toolsets.code_loader import PROJECT_CODE, ProjectCode, approvals_layer, load_project
 from signoff.toolsets.context import CONTEXTS, Context, ToolsetContext
-from signoff.toolsets.factory import Made, create, instance_in
+from signoff.toolsets.factory import Made, create
 from signoff.toolsets.mcp import McpServer, mcp_server
 from signoff.toolsets.native_tools import native_tool
 
@@ -175,8 +174,7 @@ class Catalog:
             return BuiltToolset(name=name, toolset=None, native=(tool,), policy=entry.policy, secrets=given.secrets)
         if target in ALIASES.values():
             given = self._from_project(target, given)
-        apart = self._has_several_names(target, entry)
-        created = create(target, given, self._context(context), name, apart=apart)
+        created = create(target, given, self._context(context), name)
         made = created.toolset
         if isinstance(made, FilesToolset):
             made.guard(self.programs)
@@ -212,17 +210,6 @@ class Catalog:
         except SignoffError as error:
             raise given.wrong_use(str(error), "name its tools as they are") from None
         return marked
-
-    def _has_several_names(self, target: object, entry: ToolsetEntry) -> bool:
-        """Whether a worker can reach the same object by another name, which may have another policy."""
-        uses, instance = {entry.use}, instance_in(target)
-        if instance is None:
-            return False
-        if _is_plain(entry.use) and entry.use in self._project:
-            found = {name: instance_in(one) for name, one in self._project.items()}
-            uses |= {name for name, one in found.items() if one is not None and _has(one, instance)}
-        names = {one.name for one in self.settings.toolsets.values() if one.use in uses}
-        return len(names | (uses if _is_plain(entry.use) else set[str]())) > 1
 
     def build_all(
         self, names: Iterable[str | ConfigValue], context: ToolsetContext | None = None
@@ -368,11 +355,6 @@ class Catalog:
 def _offer(one: EntryPoint) -> str:
     package = f"package {one.dist.name} {one.dist.version}, " if one.dist is not None else ""
     return f"{package}{one.value}"
-
-
-def _has(toolset: AbstractToolset[Any], one: AbstractToolset[Any]) -> bool:
-    """Whether a toolset is another one or contains it."""
-    return any(part is one for part in parts_of(toolset))
 
 
 def _is_plain(use: str) -> bool:

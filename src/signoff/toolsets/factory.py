@@ -48,16 +48,16 @@ class Made:
         ]
 
 
-def create(target: object, given: GivenConfig, context: Any, name: str | None, *, apart: bool = False) -> Made:
+def create(target: object, given: GivenConfig, context: Any, name: str | None) -> Made:
     """Create a toolset. Raises, with the place in the file, if the config is invalid or the result is not a toolset.
 
     A parameter `config` gets the whole config and `context` the context; any other parameter is filled from the key of
-    that name. `id` defaults to the name in the catalog. With `apart`, an existing instance is put into a plain
-    `WrapperToolset`, and the policy is attached to that instead.
+    that name. `id` defaults to the name in the catalog. An existing instance is put into a plain `WrapperToolset`, to
+    which the policy is attached: others may use the instance.
     """
     if isinstance(target, Registration):
         values = given.with_values({**target.config, **given.values})
-        made = create(target.toolset, values, context, name, apart=apart)
+        made = create(target.toolset, values, context, name)
         return replace(made, registrations=(target, *made.registrations))
     if isinstance(target, AbstractToolset):
         if given.values:
@@ -65,29 +65,22 @@ def create(target: object, given: GivenConfig, context: Any, name: str | None, *
             what = f"{shown(given.owner)} is a finished toolset and takes no config"
             raise given.wrong(what, at=(key,), fix="remove the config, or put a function into TOOLSETS", key=True)
         instance = cast("AbstractToolset[Any]", target)
-        return Made(WrapperToolset(instance) if apart else instance)
-    return _called(target, given, context, name, apart=apart)
+        return Made(WrapperToolset(instance))
+    return _called(target, given, context, name)
 
 
-def _called(target: object, given: GivenConfig, context: Any, name: str | None, *, apart: bool) -> Made:
+def _called(target: object, given: GivenConfig, context: Any, name: str | None) -> Made:
     if not callable(target) or (inspect.isclass(target) and not issubclass(target, AbstractToolset)):
         raise given.wrong_use(f"{described(target)} is not a toolset", NO_TOOLSET)
     make = cast("Callable[..., Any]", target)
     made: Any = made_by(make, given, context, contexts=CONTEXTS, name=name)
     if isinstance(made, Registration):
-        return create(made, given.with_values({}), context, name, apart=apart)
+        return create(made, given.with_values({}), context, name)
     if not isinstance(made, AbstractToolset):
         if inspect.iscoroutine(made):
             made.close()
         raise given.wrong_use(f"{described(make)} made {an(type(made).__name__)}, which is not a toolset", NO_TOOLSET)
     return Made(cast("AbstractToolset[Any]", made))
-
-
-def instance_in(target: object) -> AbstractToolset[Any] | None:
-    """The toolset instance that a target already is; None if it has to be created."""
-    while isinstance(target, Registration):
-        target = target.toolset
-    return cast("AbstractToolset[Any]", target) if isinstance(target, AbstractToolset) else None
 
 
 NO_TOOLSET = "a toolset is a pydantic_ai.toolsets.AbstractToolset, or a class or function that makes one"
