@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,7 @@ for line in json.loads(sys.argv[1]):
 
 PROBE = """
 import sys
+from collections.abc import Iterator
 try:
     from signoff.cli.main import main
     main()
@@ -161,6 +163,7 @@ NOT_FOR_A_HOOK = {
 }
 HOOK = """
 import sys
+from collections.abc import Iterator
 from signoff.wiring import hook_launcher
 code = hook_launcher.main(["claude-code", "--project", sys.argv[1]])
 print("LOADED", code, *sys.modules, file=sys.stderr)
@@ -199,3 +202,105 @@ def test_the_front_door_is_counted() -> None:
     assert sorted(declared) == signoff.__all__, "what type checkers are told"
     with pytest.raises(AttributeError, match="nothing"):
         signoff.nothing  # noqa: B018
+
+
+# --- imports inside of functions ---
+
+TOP = re.compile(r"^(?:from ([\w.]+) import (?:\(([^)]*)\)|(.+))|import ([\w.]+))", re.MULTILINE)
+LATE = re.compile(r"^ +from (signoff[\w.]*) import (?:\(([^)]*)\)|(.+))", re.MULTILINE)
+FOR_TYPES = re.compile(r"^if TYPE_CHECKING:.*\n(?:    .*\n|\n)+", re.MULTILINE)
+EXTRAS = {*HEAVY, "http.client", "httpx", "mcp", "mcp_types"}
+"""A module of ours that imports one of these may be imported by a function, if its own module imports it nowhere."""
+STAY_LATE = {
+    "A hook that allows a call needs none of these.": """
+        broker.broker: broker.edits
+        broker.policies: policy.policy_text
+        channels.terminal_kind: channels.approver channels.approvers
+        config.settings: policy.builtin policy.lint policy.reach
+        config.stricter_layers: policy.lint
+        config.toolset_entries: policy.builtin
+        core.redact: core.declared_secrets core.hiding_places core.unescaped
+        gate.likeness: named_settings policy.sensitive_files policy.shell.prefixes
+        links: found_files named_settings
+        outside.coding_agents: found_files ignore_files policy.shell.typed_commands
+        policy.call_paths: policy.sql
+        policy.commands: policy.shell.further_words policy.shell.unknown_programs
+        policy.engine: policy.explain policy.lint
+        policy.layers: policy.explain
+        policy.parse_facts: policy.amounts policy.place_conditions policy.recipients policy.statements
+        policy.parse_facts: policy.url_conditions
+        policy.shell.command_facts: policy.shell.further_words policy.shell.structured_lines policy.shell.syntax_tree
+        policy.shell.command_facts: policy.shell.touched_files policy.shell.written_programs
+        policy.shell.languages: policy.shell.languages.awk policy.shell.languages.conditions policy.shell.languages.jq
+        policy.shell.languages: policy.shell.languages.ps
+        policy.shell.patterns: policy.shell.further_words policy.shell.syntax_tree
+        wiring.hook_answer: outside.consumed_calls
+        wiring.hook_launcher: wiring.hook_answer""",
+    "`signoff inbox` starts fast: it reads a project, and has what answers, only where it is asked to.": """
+        cli.inbox_command: cli.inbox_answer cli.inbox_screen cli.inbox_watch wiring.project wiring.stores
+        reports.inbox_report: broker broker.switch""",
+    "`signoff --help` and `--version` print no error.": """
+        cli.main: core.moment core.safe_text core.visible_text""",
+    "`signoff policy check` opens no store.": """
+        cli.id_completion: cli.open_broker
+        cli.policy_add: cli.approval_desk cli.open_broker wiring.make_rule
+        cli.policy_tools: cli.loops""",
+    "A program uses one database of three, and the driver of one is an extra.": """
+        store.store_factory: store.memory_store store.postgres store.sqlite
+        store.upkeep: store.postgres_connection store.postgres_pipeline store.postgres_schema""",
+}
+"""Which other modules of ours are imported by a function of which, and why."""
+
+
+def test_modules_of_ours_are_imported_at_the_top_of_a_file() -> None:
+    """Somewhere else only where it spares a user something: an extra, a hook's time, the start of the inbox."""
+    rows = [row.split(":") for text in STAY_LATE.values() for row in text.split("\n") if row]
+    allowed = {(f"signoff.{late.strip()}", f"signoff.{name}") for late, names in rows for name in names.split()}
+    found = set(late_imports(sources()))
+    assert sorted(found - allowed) == [], "import these at the top of the file, or say in STAY_LATE why not"
+    assert sorted(allowed - found) == [], "these are imported late no longer: take them from STAY_LATE"
+
+
+def test_a_late_import_is_found() -> None:
+    files = {
+        "signoff.one": "def later() -> None:\n    from signoff.room import two, three\n",
+        "signoff.room": "",
+        "signoff.room.two": "from signoff.room.agent import X\n",
+        "signoff.room.three": "if TYPE_CHECKING:\n    from signoff.room.agent import X\n",
+        "signoff.room.agent": "from pydantic_ai import Agent\n",
+    }
+    assert set(late_imports(files)) == {("signoff.one", "signoff.room.three")}
+
+
+def sources() -> dict[str, str]:
+    """The text of each of our modules, without what it imports for types only."""
+    root = Path(signoff.__file__).parents[1]
+    files = {".".join(file.relative_to(root).with_suffix("").parts): file for file in root.glob("signoff/**/*.py")}
+    return {name.removesuffix(".__init__"): file.read_text("utf-8") for name, file in files.items()}
+
+
+def late_imports(files: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Which module imports which of ours in a function, except for the sake of an extra."""
+    tops: dict[str, set[str]] = {}
+
+    def modules(package: str, names: str) -> Iterator[str]:
+        for name in re.findall(r"(\w+)(?: as \w+)?\s*(?:,|$|#)", names, re.MULTILINE):
+            yield f"{package}.{name}" if f"{package}.{name}" in files else package
+
+    def extras(module: str) -> set[str]:
+        """What it brings with it, through all that it imports at the top."""
+        seen, waiting = set[str](), [module]
+        while waiting:
+            if (one := waiting.pop()) in seen:
+                continue
+            seen.add(one)
+            if one in files and one not in tops:
+                found = TOP.findall(files[one])
+                tops[one] = {name for home, some, more, _ in found if home for name in modules(home, some or more)}
+                tops[one] |= {home or name for home, _, _, name in found}
+            waiting += tops.get(one, ())
+        return {name if name in EXTRAS else name.partition(".")[0] for name in seen} & EXTRAS
+
+    for module, text in files.items():
+        for home, some, more in LATE.findall(FOR_TYPES.sub("", text)):
+            yield from ((module, name) for name in modules(home, some or more) if extras(name) <= extras(module))

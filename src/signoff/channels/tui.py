@@ -15,11 +15,11 @@ from concurrent.futures import Future
 from datetime import datetime
 from typing import Literal
 
+from signoff.errors import MissingExtra
+
 try:
     import textual  # pyright: ignore[reportUnusedImport] # noqa: F401 - so that its absence is told here
 except ImportError as error:
-    from signoff.errors import MissingExtra
-
     raise MissingExtra("The full-screen approver", "tui") from error
 
 from signoff.channels.headless import NO_TERMINAL, HeadlessApprover

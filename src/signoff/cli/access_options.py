@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import click
 
 from signoff.cli.known_people import named
-from signoff.cli.open_broker import looked_in, say_where, with_broker
+from signoff.cli.open_broker import say_where, with_broker
+from signoff.cli.opened_store import looked_in
 from signoff.cli.terminal_text import safe
 from signoff.config.server_entry import origin_of
 from signoff.core.exit_codes import FAILED

@@ -18,6 +18,7 @@ from signoff.cli.audit_log import SHOWN, EventFilter, follow_events, json_line, 
 from signoff.cli.loops import run
 from signoff.cli.open_broker import say_where, store_meant
 from signoff.cli.server_choice import is_elsewhere
+from signoff.cli.terminal_text import as_json as as_json_text
 from signoff.cli.terminal_text import count, escaped_json
 from signoff.core.export import verify_export
 from signoff.core.record import Trust, Verified, Vouched, vouched
@@ -128,8 +129,6 @@ def verify(
       signoff audit verify
       signoff audit verify record.jsonl --key 3f0c…
     """
-    from signoff.cli.terminal_text import as_json as json_line
-
     if file is not None and store is not None:
         raise WrongUse("FILE and --store name two different logs: give one of them")
     pinned = [read_public_key(key) for key in keys]
@@ -147,9 +146,9 @@ def verify(
     except RecordBroken as broken:
         if not as_json:
             raise
-        click.echo(json_line({"ok": False, "event": broken.seq or None, "error": str(broken)}))
+        click.echo(as_json_text({"ok": False, "event": broken.seq or None, "error": str(broken)}))
         ctx.exit(_BROKEN)
-    click.echo(json_line(checked.as_json()) if as_json else "\n".join(checked.lines()))
+    click.echo(as_json_text(checked.as_json()) if as_json else "\n".join(checked.lines()))
     if file is None and not as_json:
         say_where(store, policy)
 

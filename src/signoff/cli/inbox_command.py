@@ -10,7 +10,7 @@ import click
 from signoff.cli import shared_options
 from signoff.cli.inbox_page import lines
 from signoff.cli.loops import run
-from signoff.cli.open_broker import store_at
+from signoff.cli.opened_store import store_at
 from signoff.cli.server_choice import is_elsewhere
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import now, safe
@@ -59,15 +59,14 @@ def inbox(
     With --watch --json, prints one JSON object per line: the inbox now, and again after every change.
     """
     if tui:
-        from signoff.cli.inbox_screen import answer_all
-
         if is_elsewhere(store):
             raise click.UsageError("--tui works with a local store; for a server, use its web inbox")
-
         if watch or as_json:
             raise click.UsageError("--tui uses the whole screen; leave out --watch and --json")
         if search:
             raise click.UsageError("--tui shows what waits, one by one; leave out --search")
+        from signoff.cli.inbox_screen import answer_all
+
         answer_all(store, policy, name, mine=mine)
         return
     if watch and not as_json and not sys.stdout.isatty():

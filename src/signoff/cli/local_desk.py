@@ -17,7 +17,7 @@ from signoff.cli.approval_desk import (
     PreparedAnswer,
     TypedAnswer,
 )
-from signoff.cli.open_broker import looked_in
+from signoff.cli.opened_store import looked_in
 from signoff.cli.request_report import Sheet, going_on, late_text, outcome_step
 from signoff.cli.terminal_text import iso, now, safe
 from signoff.core.card import effect_of_edit

@@ -5,21 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
+from signoff.broker import Broker
 from signoff.cli.loops import run
+from signoff.cli.opened_store import store_at, telling_where
 from signoff.cli.server_choice import server_meant
 from signoff.cli.terminal_text import safe
-from signoff.errors import UnknownRequest, UnknownRun, WrongUse
-from signoff.store.chosen_store import OPTION, ChosenStore
-from signoff.store.memory_store import MemoryStore
-
-if TYPE_CHECKING:
-    from signoff.broker import Broker
-    from signoff.config import Settings
-    from signoff.ports import Store
+from signoff.config import Settings
+from signoff.ports import Store
+from signoff.wiring.project import roles_of, settings_for
+from signoff.wiring.stores import chosen_store
 
 T = TypeVar("T")
 
@@ -27,10 +25,6 @@ T = TypeVar("T")
 @contextmanager
 def opened(store: str | None, policy: str | None, *, make: bool = False) -> Generator[tuple[Broker, Settings]]:
     """The broker and the settings. A missing store is created with `make`; otherwise it counts as empty."""
-    from signoff.broker import Broker
-    from signoff.wiring.project import roles_of, settings_for
-    from signoff.wiring.stores import chosen_store
-
     settings = settings_for(policy)
     chosen = chosen_store(store, settings)
     kept = store_at(chosen, make=make)
@@ -45,39 +39,7 @@ def opened(store: str | None, policy: str | None, *, make: bool = False) -> Gene
 
 def store_meant(store: str | None, settings: Settings, *, make: bool) -> Store:
     """The selected store. A command that only reads creates no file."""
-    from signoff.wiring.stores import chosen_store
-
     return store_at(chosen_store(store, settings), make=make)
-
-
-@contextmanager
-def telling_where(chosen: ChosenStore) -> Generator[None]:
-    """Add to errors about unknown ids where signoff searched."""
-    try:
-        yield
-    except (UnknownRequest, UnknownRun) as error:
-        raise type(error)(f"{error}; {looked_in(chosen)}") from error
-
-
-def looked_in(chosen: ChosenStore) -> str:
-    """Where something was searched, and how to find other stores."""
-    return f"searched: {chosen.in_words()}; `signoff stores` lists all stores"
-
-
-def store_at(chosen: ChosenStore, *, make: bool) -> Store:
-    """Open a store. A store named by an option must exist: an empty one would look like an answer."""
-    if chosen.named_by == OPTION:
-        check_there(chosen)
-    if make or not chosen.is_missing:
-        return chosen.open()
-    return MemoryStore()
-
-
-def check_there(chosen: ChosenStore) -> None:
-    """Raise `WrongUse` if the store does not exist yet."""
-    if chosen.is_missing:
-        told = f"there is no store at {chosen.file}; signoff run creates one with the first request"
-        raise WrongUse(told if chosen.named_by == OPTION else f"{told}\n  {looked_in(chosen)}")
 
 
 def say_where(store: str | None, policy: str | None, *, always: bool = True) -> None:
@@ -87,9 +49,6 @@ def say_where(store: str | None, policy: str | None, *, always: bool = True) -> 
     if server := server_meant(store):
         click.secho(f"server {safe(server)}", dim=True)
         return
-    from signoff.wiring.project import settings_for
-    from signoff.wiring.stores import chosen_store
-
     click.secho(safe(chosen_store(store, settings_for(policy)).in_words()), dim=True)
 
 

@@ -11,7 +11,7 @@ import click
 
 from signoff.cli import id_completion, shared_options
 from signoff.cli.durations import read_wait
-from signoff.cli.open_broker import check_there, telling_where
+from signoff.cli.opened_store import check_there, telling_where
 from signoff.cli.resume_watch import watch_runs
 from signoff.cli.run_screen import Going, carried_out, say_waiting
 from signoff.cli.server_choice import is_elsewhere
