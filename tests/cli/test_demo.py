@@ -37,7 +37,7 @@ def test_the_directory_holds_exactly_what_was_approved(tmp_path: Path) -> None:
     assert "not asked again: an earlier answer was remembered always" in ran
     assert "asked by rule secrets; approved by script, with other arguments" in ran
     assert "denied by policy: secrets stay where they are" in rest
-    assert "delete_file" in rest
+    assert "Delete drafts/old-plan.md" in rest
     assert "by --answers" not in done.stderr + done.stdout, "one name for who answers"
     assert "by script: the answer was no" in rest
 
@@ -47,7 +47,7 @@ def test_a_command_that_only_looks_harmless_is_asked_about_and_says_why(tmp_path
     asked = done.stderr.partition("may shell run?")[2].partition("sha256")[0]
     assert "`sort -o` writes its output to a" in asked, "the line goes on below"
     assert "sandbox" in asked
-    assert 'allowed       shell(command="wc -l' in done.stderr
+    assert "allowed       Run: wc -l" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_a_call_that_does_not_begin_is_told(desk: Desk) -> None:
     told = desk.run("run", "reader", "read", "--model", "script:turns.yaml").err
     assert "  not called    shel: there is no such tool\n" in told
     assert "  not called    read_file: it does not take these arguments: path: Field required" in told
-    assert "  failed        read_file(" in told and "  `nowhere` does not exist\n" in told
+    assert "  failed        Read nowhere  `nowhere` does not exist\n" in told
     assert told.count("not called") == 2, "what began is told by its own steps"
 
 

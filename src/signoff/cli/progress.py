@@ -28,6 +28,7 @@ from signoff.core.redact import redact, redact_text
 from signoff.core.request import ApprovalRequest
 from signoff.core.result_text import exit_text, without_exit, without_notice
 from signoff.core.safe_text import redacted_text, safe_text
+from signoff.core.summary import own_words
 from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
@@ -425,7 +426,9 @@ def event_json(event: CallEvent) -> str:
 def one_line(event: CallEvent) -> str:
     """The call on one short line, safe to print, after the chain of workers that led to it."""
     call = event.call
-    request = ApprovalRequest(tool_call_id=call.call_id, tool_name=call.tool, args=call.args, call=call)
+    words = own_words(call.tool, call.labels, call.args) if event.has_words else ""
+    said = {"summary": words} if words else {}
+    request = ApprovalRequest(tool_call_id=call.call_id, tool_name=call.tool, args=call.args, call=call, metadata=said)
     line = safe_summary(request, secrets=event.secrets)
     chain = _chain(call.worker, LONGEST - min(cells(line), ROOM)) if len(call.worker) > 1 else ""
     return clip(chain + line, LONGEST)

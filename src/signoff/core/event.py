@@ -49,6 +49,8 @@ class CallEvent:
     """The reason of a denial, the error of a failure."""
     grant: Grant | None = None
     """The grant that lets it run."""
+    has_words: bool = False
+    """Whether its toolset describes its calls in words, as in titles."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Values to mask wherever the step is shown."""
 

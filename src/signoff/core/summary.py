@@ -18,6 +18,8 @@ VERBS = {
     "delete_file": "Delete",
 }
 """What titles say for the names of file tools."""
+_HERE = frozenset({"list_files", "search_files"})
+"""Tools that look here if no place is given."""
 _text = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
@@ -43,10 +45,16 @@ def call_words(tool: str, labels: frozenset[str], args: Mapping[str, Any]) -> st
 def own_words(tool: str, labels: frozenset[str], args: Mapping[str, Any]) -> str:
     """Return what a call does by its labels and arguments alone; empty if they do not say it."""
     command = args.get("command")
-    if "proc.exec" in labels and isinstance(command, str) and command.strip():
+    if labels and isinstance(command, str) and command.strip():
         return f"Run: {command}"
+    source, target = args.get("source"), args.get("target")
+    if tool == "move_file" and labels and isinstance(source, str) and isinstance(target, str):
+        return f"Move {source} to {target}{', replacing what is there' if args.get('overwrite') else ''}"
     place = next((value for name in _PLACES if isinstance(value := args.get(name), str) and value.strip()), "")
-    return f"{VERBS.get(tool, tool)} {place}" if labels and place else ""
+    place = place or ("." if tool in _HERE else "")
+    pattern = args.get("pattern")
+    told = f" for {pattern}" if isinstance(pattern, str) and pattern.strip() else ""
+    return f"{VERBS.get(tool, tool)} {place}{told}" if labels and place else ""
 
 
 def _line(text: str) -> str:

@@ -237,7 +237,7 @@ def _line(name: str, args: Mapping[str, Any], gated: GatedCall) -> str:
     ctx, gate = gated.ctx, gated.level.gate
     tool = ctx.tool_manager.tools.get(name) if ctx.tool_manager and ctx.tool_manager.tools else None
     labels = frozenset[str]()
-    if args and tool is not None and (origin := origin_of(tool)).has_words:
+    if tool is not None and (origin := origin_of(tool)).has_words:
         with suppress(Exception):  # a toolset's own code, and nothing but the words depends on it
             labels = gate.reader.labels_of(ctx, tool.tool_def, args, origin)
     shown: Mapping[str, Any] = {}

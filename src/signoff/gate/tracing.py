@@ -182,6 +182,7 @@ class Reporter:
                 by=by,
                 text=text,
                 grant=grant,
+                has_words=gated.origin.has_words,
             )
             _observed(self.gate, event)
 
