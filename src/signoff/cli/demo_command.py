@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import sys
 import tempfile
 from dataclasses import replace
@@ -21,7 +23,7 @@ from signoff.cli import shared_options
 from signoff.cli.demo_web import serve_demo
 from signoff.cli.loops import run
 from signoff.cli.progress import one_line, print_event
-from signoff.core.card import card_for
+from signoff.core.card import card_for, rule_text
 from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallEvent, CallStep
 from signoff.core.people import Actor, ActorKind
@@ -85,9 +87,14 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
     click.echo(f"\nThe agent says: {finished.output}\n")
     _summary(events, root)
     click.secho("Next steps", bold=True)
-    click.echo("  signoff init            a project of your own: policy, worker, script")
-    click.echo("  signoff doctor          what its workers can do without a question")
-    click.echo(f"  rm -r {shlex.quote(str(root.parent if directory is None else root))}  removes these files")
+    program = "signoff" if shutil.which("signoff") else shlex.quote(os.path.abspath(sys.argv[0]))  # as after ./dev demo
+    steps = {
+        f"{program} init": "a project of your own: policy, worker, script",
+        f"{program} doctor": "what its workers can do without a question",
+        f"rm -r {shlex.quote(str(root.parent if directory is None else root))}": "removes these files",
+    }
+    for step, what in steps.items():
+        click.echo(f"  {step:<{max(map(len, steps))}}  {what}")
 
 
 def _approver(answers: str | None, console: Console) -> ApproverLike:
@@ -178,13 +185,13 @@ def _on_whose_word(event: CallEvent) -> str:
     rules = ", ".join(found.rules) if (found := asked or event.verdict) is not None else ""
     match event.what:
         case CallStep.ALLOWED:
-            return f"allowed by rule {rules}"
+            return f"allowed by {rule_text(rules)}"
         case CallStep.REMEMBERED:
             return "not asked again: an earlier answer was remembered always"
         case CallStep.APPROVED if event.request is not None and event.request.decision is not None:
             decision = event.request.decision
             edited = ", with other arguments" if decision.edited_args is not None else ""
-            asked = f"asked by rule {rules}" if rules else "asked, because no rule allows it"
+            asked = f"asked by {rule_text(rules)}" if rules else "asked, because no rule allows it"
             return f"{asked}; approved by {decision.by}{edited}"
         case _:
             return str(event.what)
