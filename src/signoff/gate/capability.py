@@ -178,9 +178,11 @@ class Signoff(AbstractCapability[Any]):
 
     def _make(self, own_store: Store | None = None, own_memory: GrantStore | None = None) -> Gate:
         self._rules = self._rules or self._read()
-        policy, people, on_denied = self._rules
+        policy, people, on_denied, names_store = self._rules
         # Symlinks in path arguments are resolved, so the directory they are compared with must be a real path too.
         policy = rooted(policy)
+        if names_store and self.store is None and own_store is None and as_wait(self.wait) is not None:
+            warnings.warn(_OTHER_STORE.format(self.policy), RuntimeWarning, stacklevel=2)
         store, memory = own_store or open_given(self.store), own_memory or self.memory
         remembers = memory is None and store.is_durable
         broker = Broker(
@@ -503,6 +505,11 @@ class UnknownToolWarning(UserWarning):
     """A rule names a tool that the agent does not have, and the agent has one with a similar name."""
 
 
+_OTHER_STORE = (
+    "{} names a store, and this Signoff was given none: what it suspends ends with this process, and neither "
+    "`signoff inbox` nor another process sees it.\n"
+    'Give it the address, Signoff(…, store="…"); or, if it is meant so, store="memory:"'
+)
 _TWICE = "run_id={run_id!r} belongs to two runs that are under way at once: give each run an id of its own"
 _CANNOT_PAUSE = (
     "the policy asks about a call and the run has to pause for the answer, but the agent's output type does not "

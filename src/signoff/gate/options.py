@@ -229,6 +229,7 @@ class GivenRules(NamedTuple):
     policy: Policy | Layers
     people: dict[str, frozenset[str]]
     on_denied: Literal["tell", "raise"] = "tell"
+    names_store: bool = False
 
 
 def read_rules(rules: Rules) -> GivenRules:
@@ -237,7 +238,7 @@ def read_rules(rules: Rules) -> GivenRules:
     if isinstance(rules, str | os.PathLike):
         settings = load_settings(rules)
         people = {name: person.roles for name, person in settings.people.items()}
-        return GivenRules(settings.policy, people, settings.on_denied)
+        return GivenRules(settings.policy, people, settings.on_denied, names_store=bool(settings.store))
     if not isinstance(rules, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise WrongUse(f"Signoff(policy={_short(rules)}): it must be the path of a file, a Policy, or a list of rules")
     return GivenRules(Policy.from_rules(rules), {})
