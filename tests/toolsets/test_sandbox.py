@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,20 @@ def test_everything_is_read_only_and_the_root_comes_last() -> None:
     assert "--bind" not in words
     for needed in ("--unshare-net", "--unshare-pid", "--die-with-parent", "--new-session"):
         assert needed in words
+
+
+def test_the_environment_of_this_python_is_seen_where_it_is_below_a_hidden_directory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "base_prefix", "/home/me/python")
+    monkeypatch.setattr(sys, "prefix", "/tmp/project/.venv")
+    mounted = binds(Sandbox("/usr/bin/bwrap", "/srv/project").words("/srv/project", writable=True))
+    assert mounted[-4:] == [
+        ("--tmpfs", "/tmp"),
+        ("--tmpfs", "/run"),
+        ("--ro-bind", "/tmp/project/.venv"),
+        ("--bind", "/srv/project"),
+    ]
 
 
 def test_only_what_was_approved_may_write_and_only_below_the_root() -> None:

@@ -1,12 +1,14 @@
 """An optional sandbox around commands: bubblewrap (`bwrap`), if it is installed.
 
 Inside, everything is read-only (a command that a person approved may write in the root directory), there is no network
-unless it is switched on, `/tmp` and `/run` are empty, other processes are invisible, and nothing outlives the call.
+unless it is switched on, `/tmp` and `/run` are empty but for the environment of this Python, other processes are
+invisible, and nothing outlives the call.
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +21,7 @@ from signoff.toolsets.builtin.shell.environment import bare_environment, find_pr
 Mode = Literal["auto", "on", "off"]
 INSTALL = "install bubblewrap: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`"
 _PROBE_SECONDS = 10
+_HIDDEN = ("/tmp", "/run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,8 @@ class Sandbox:
             *(() if self.network else ("--unshare-net",)),
             *("--die-with-parent", "--new-session", "--cap-drop", "ALL"),
             *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
-            *("--tmpfs", "/tmp", "--tmpfs", "/run"),  # hides the Unix sockets of other programs
+            *(word for one in _HIDDEN for word in ("--tmpfs", one)),  # hides the Unix sockets of other programs
+            *(word for one in _own_environment() for word in ("--ro-bind", one, one)),
             *(open_or_not, self.root, self.root),  # after /tmp, because the root may be below it
             *(word for one in self._above(sealed) for word in (open_or_not, one, one)),
             *(word for one in sealed for word in ("--ro-bind", one, one)),
@@ -61,6 +65,12 @@ class Sandbox:
         """What the sandbox means for a command that a person approves, for the card."""
         reach = "with network" if self.network else "no network"
         return f"runs in a sandbox: writes only below {self.root}, {reach}"
+
+
+def _own_environment() -> list[str]:
+    """The directories of this Python that would be hidden: its programs are first on the PATH of most commands."""
+    own = dict.fromkeys((sys.base_prefix, sys.prefix))
+    return [one for one in own if any(one.startswith(f"{hidden}/") for hidden in _HIDDEN)]
 
 
 def open_sandbox(mode: Mode, root: str, *, network: bool = False) -> Sandbox | None:
