@@ -80,6 +80,8 @@ def _item_lines(item: Item, age: str, at: datetime, width: int) -> Iterator[str]
         for line in fold(_INDENT + visible(item.damaged), width, _INDENT):
             yield click.style(line, fg="red")
         return
+    if item.apart:
+        yield clip(f"{_INDENT}{safe(item.apart)}", width)
     if item.run:
         yield clip(f"{_INDENT}run {safe(item.run)}" + (f": {item.task}" if item.task else ""), width)
     elif item.session:

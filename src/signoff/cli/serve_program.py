@@ -136,7 +136,7 @@ def as_whom(settings: Settings) -> str:
     try:
         me = whoami(None, settings, via="command").key
     except WrongUse:
-        return f" --as {quote(admins[0]) if admins else 'NAME'}"
+        return f" --as {quote(admins[0]) if admins else 'YOU'}"
     return f" --as {quote(admins[0])}" if admins and me not in map(person_key, admins) else ""
 
 

@@ -109,6 +109,8 @@ class Item:
     """The session of an agent in another program, and its directory, in short; safe to show."""
     needs: str = ""
     """Who must approve and who has, in words; safe to show. Empty if anyone may answer."""
+    apart: str = ""
+    """What tells it from others of its run with the same title; safe to show."""
     is_short: bool = False
     """Whether too few people may approve it."""
     then: str = ""

@@ -26,6 +26,7 @@ from signoff.core.subject import Subject, SubjectKind
 from signoff.core.visible_text import visible
 from signoff.errors import StoreDamaged, WrongFile, WrongUse
 from signoff.reports.channel_problems import deliveries_of
+from signoff.reports.namesakes import told_apart
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
@@ -164,6 +165,8 @@ def with_tasks(
 ) -> Sequence[Item]:
     """Add to the items what their runs are for, since runs of one worker ask alike, and what was loosened.
 
+    Requests of one run that have the same title say what differs.
+
     `short` says why too few people may approve a request.
     """
     known: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -182,7 +185,7 @@ def with_tasks(
             of_run["task"], of_run["loosened"] = known[item.run]
         return replace(item, **{**_standing(tx, item, short), **of_run})
 
-    return [_sound(item, whole) for item in items]
+    return told_apart(tx, [_sound(item, whole) for item in items])
 
 
 def _standing(tx: Transaction, item: Item, short: Callable[[Transaction, ApprovalRequest], str]) -> dict[str, Any]:
@@ -286,6 +289,7 @@ def page_from(data: Mapping[str, Any], told: Mapping[str, Any]) -> Page:
                 state=State(one["state"]),
                 loosened=tuple(one["loosened"]),
                 questions=one["questions"],
+                apart=one.get("apart") or "",
                 damaged=one.get("damaged") or "",
                 opened_at=datetime.fromisoformat(one["opened_at"]),
                 deadline=_moment(one["deadline"]),
@@ -334,6 +338,8 @@ def item_data(item: Item) -> dict[str, Any]:
         "then": item.then or None,
         "escalated": item.escalated,
     }
+    if item.apart:
+        data["apart"] = item.apart
     if item.damaged:
         data["damaged"] = printable(item.damaged)
     elif item.state == "unknown":

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from signoff.broker import Broker
-from signoff.core.differences import differences
 from signoff.core.inbox_row import NOWHERE, Item, place_of, unread_item
 from signoff.core.lifecycle import OPEN
 from signoff.core.people import Actor, person_key
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.request_filter import RequestFilter
 from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import StoreDamaged
 from signoff.ports import Transaction
 from signoff.reports.inbox_report import Me, View, page_of, rows_of
+from signoff.reports.namesakes import namesakes, run_of
 from signoff.server.state import ServerState
 
 PART = 100
 """Rows that are rendered at once."""
 MOST_LOOKED_AT = 500
 """At most about how many requests are looked at for one page, to find those for one person."""
-MOST_NAMESAKES = 20
-"""At most this many requests of a run with the same title are told apart."""
-SEEN = 90
-"""Characters of a title that a row has room for."""
 MOST_COUNTED = 99_999
 """Above this, the page says that there are more."""
 
@@ -118,7 +111,7 @@ async def waiting_rows(broker: Broker, ids: Sequence[str], view: View) -> Waitin
 
     def work(tx: Transaction) -> WaitingList:
         items = [item for one in ids if (item := _still_open(tx, one)) is not None]
-        items += _namesakes(tx, items)
+        items += namesakes(tx, items)
         items.sort(key=lambda one: (one.opened_at, one.id))
         rows, chosen = rows_of(tx, broker.clock.now(), view, items, broker.people.shortage)
         return _listed(tx, rows, others=frozenset(one.id for one in rows) - chosen)
@@ -132,7 +125,7 @@ def _listed(
 ) -> WaitingList:
     count = tx.listings.waiting(most=MOST_COUNTED + 1)
     return WaitingList(
-        groups=tuple(_groups(items, others, _apart(tx, items))),
+        groups=tuple(_groups(items, others)),
         count=min(count, MOST_COUNTED),
         more=count > MOST_COUNTED,
         last=last,
@@ -148,67 +141,26 @@ def _still_open(tx: Transaction, request_id: str) -> Item | None:
     return _item(request) if request is not None and request.state in OPEN else None
 
 
-def _namesakes(tx: Transaction, items: Sequence[Item]) -> list[Item]:
-    """Return what else waits in the same runs with the same titles: there, too, it has to be said what differs."""
-    titles, known = {(one.run, _beginning(one)) for one in items if one.run}, {one.id for one in items}
-    waiting = (
-        one
-        for run in {run for run, _ in titles}
-        for one in tx.listings.page(RequestFilter(run=run), limit=MOST_NAMESAKES)
-    )
-    return [one for one in waiting if (one.run, _beginning(one)) in titles and one.id not in known]
-
-
-def _apart(tx: Transaction, items: Sequence[Item]) -> dict[str, str]:
-    """Say by id how requests of one run differ that have the same title; whatever cannot be told is left out."""
-    by_title: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for item in items:
-        if not item.damaged:
-            by_title[*_run_of(item), _beginning(item)].append(item.id)
-    found: dict[str, str] = {}
-    for ids in by_title.values():
-        if 1 < len(ids) <= MOST_NAMESAKES:
-            requests = [one for id in ids if (one := _readable(tx, id)) is not None]
-            found |= zip((one.id for one in requests), differences(requests), strict=True)
-    return found
-
-
-def _beginning(item: Item) -> str:
-    """Return what is sure to be read of a title in a list."""
-    return item.title[:SEEN]
-
-
-def _readable(tx: Transaction, request_id: str) -> ApprovalRequest | None:
-    with suppress(StoreDamaged):
-        return tx.requests.get(request_id)
-    return None
-
-
-def _run_of(item: Item) -> tuple[str, ...]:
-    """Return what stands together in the list: a run; without one a worker's calls by session and task."""
-    return (item.run,) if item.run else ("", item.worker, item.session, item.task if item.session else "")
-
-
-def _groups(items: Sequence[Item], others: frozenset[str], apart: Mapping[str, str]) -> list[RunGroup]:
+def _groups(items: Sequence[Item], others: frozenset[str]) -> list[RunGroup]:
     """Group by run, in the order of the oldest request; requests without a run by worker, and by session and task."""
     by_run: dict[tuple[str, ...], list[Item]] = {}
     for item in items:
-        by_run.setdefault(_run_of(item), []).append(item)
+        by_run.setdefault(run_of(item), []).append(item)
     return [
         RunGroup(
             run=visible(run_id),
             task=next((one.task for one in inside if one.task), ""),
             worker=visible(inside[0].worker),
             session=inside[0].session,
-            rows=tuple(_row(one, apart.get(one.id, ""), is_other=one.id in others) for one in inside),
+            rows=tuple(_row(one, is_other=one.id in others) for one in inside),
         )
         for (run_id, *_), inside in by_run.items()
     ]
 
 
-def _row(item: Item, apart: str, *, is_other: bool) -> ListRow:
+def _row(item: Item, *, is_other: bool) -> ListRow:
     return ListRow(
-        apart=apart,
+        apart=item.apart,
         id=item.id,
         title=kept_text(item.title),
         tool=safe_text(item.tool),
