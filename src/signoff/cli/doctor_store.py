@@ -19,7 +19,7 @@ from signoff.core.record import is_link
 from signoff.core.safe_text import grant_line
 from signoff.errors import RecordBroken, SignoffError
 from signoff.policy.phrases import listed
-from signoff.store.schema import VERSION
+from signoff.store.schema import CREATED_LATER, VERSION
 from signoff.store.signing_key import Keys, is_signed
 from signoff.store.store_factory import open_store
 from signoff.store.store_urls import masked
@@ -71,9 +71,11 @@ def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
             name, state="in memory", findings=[_finding(WARNING, "store", what, name, "name a file or a server")]
         )
     if chosen.is_missing:
-        return StoreFacts(name, file, "not created yet: it is created with the first request")
+        return StoreFacts(name, file, f"not created yet: {CREATED_LATER}")
     try:
         problems = check(url, root=root)
+        if problems and all(one.endswith(CREATED_LATER) for one in problems):
+            return StoreFacts(name, file, f"not created yet: {CREATED_LATER}")
         if problems:
             return StoreFacts(
                 name, file, "not well", findings=[_finding(ERROR, "store", *_split(one, name)) for one in problems]

@@ -17,6 +17,7 @@ TABLE = "create table {s}schema_version (number integer primary key, name text n
 APPLIED = "insert into {s}schema_version (number, name, applied_at) values (?, ?, ?)"
 VERSIONS = "select number, name from {s}schema_version order by number"
 
+CREATED_LATER = "it is created with the first request"
 Versions = Sequence[tuple[int, str]]
 """What a database says of its tables: number and name; empty if it has none yet."""
 
@@ -33,7 +34,7 @@ def problem_of(versions: Versions, where: str) -> str:
     if [tuple(one) for one in versions] == [(VERSION, NAME)]:
         return ""
     if not versions:
-        return f"there is no store at {where}; it is created with the first request"
+        return f"there is no store at {where}; {CREATED_LATER}"
     number, name = versions[-1]
     return (
         f"{where} was made by another version of signoff: its schema is {number} ({name}), and this program reads only "
