@@ -301,7 +301,7 @@ def test_d9_a_worker_in_a_worker_is_shown_with_its_chain_and_resumed_with_its_ca
     said = nested.run("run", "lead", "Go", "--suspend")
     assert said.code == 3, said.err
     assert "  allowed       lead > writer > List ." in said.err
-    assert '  asked         lead > writer > write_file(path="out.txt"' in said.err
+    assert "  asked         lead > writer > Write out.txt" in said.err
     [run] = nested.run("runs", "--json").data["runs"]
     assert (run["agent"], len(run["waiting"])) == ("worker:lead", 1), "the inner run is part of the outer one"
     assert "  waiting    lead  started" in nested.run("runs").out
