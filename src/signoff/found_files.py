@@ -7,37 +7,24 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import repeat
 
+from signoff.disk_steps import DiskSteps
 from signoff.ignore_files import IgnoreFiles
-from signoff.policy.shell.file_patterns import Unclear, components, fits_name, tokens_of
+from signoff.policy.shell.file_patterns import components, fits_name, tokens_of
+from signoff.policy.step_count import COSTS, Unclear
 from signoff.regular_file import bytes_of
 
-MOST_ENTRIES = 100_000
-"""Most file names that are examined for one call, or for one pattern that is expanded to run it."""
 MOST_PARTS = 200
 """Most names between slashes of a pattern that is expanded."""
 MOST_LINKS = 20_000
 """Most entries of a tree that are examined for secrets and links to them; the rest is not checked."""
-_LINK = 4
-"""How many names more a symlink counts as: to follow it takes that much longer."""
+_MOST_TRACKED = 100_000
+"""The most files in an index of git that is read."""
+_LINK = 0o120000
+"""The type of a symlink, in the mode of a file that git tracks."""
 MOST_INDEX = 64 * 1024 * 1024
 """The largest index of git that is read, in bytes."""
 PUBLISHED = frozenset({".git", "node_modules", "site-packages"})
 """Directories that hold no secrets of the user: what others have published, and git's own files."""
-
-
-class EntryCount:
-    """Counts the file names that are examined: a command may name the same directories again and again."""
-
-    __slots__ = ("_left",)
-
-    def __init__(self) -> None:
-        self._left = MOST_ENTRIES
-
-    def take(self, number: int = 1) -> None:
-        """Count more names. Raises `Unclear` if there are too many."""
-        self._left -= number
-        if self._left < 0:
-            raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
 
 
 def expand(
@@ -46,7 +33,7 @@ def expand(
     *,
     most: int = 10_000,
     stop: Callable[[], bool] = lambda: False,
-    count: EntryCount | None = None,
+    count: DiskSteps,
     deep: bool = False,
 ) -> list[str]:
     """The files that `pattern` matches, as bash expands it with its default settings; empty if there are none.
@@ -54,7 +41,7 @@ def expand(
     They are relative to `directory`, and sorted by code point. With `deep`, `**` between slashes stands for any number
     of directories, also behind symlinks, as in some shells.
 
-    Raises `Unclear` if there are more than `most`, if it takes too long, or if shells differ.
+    Raises `Unclear` if there are more than `most`, if the count or the time ends, or if shells differ.
     """
     if "\0" in pattern:
         raise Unclear("holds a NUL")
@@ -62,7 +49,7 @@ def expand(
     if len(parts) > MOST_PARTS:
         raise Unclear(f"has more than {MOST_PARTS} parts")
     found: list[str] = []
-    for path in _Search(directory, stop, count or EntryCount(), deep).search("", parts):
+    for path in _Search(directory, stop, count, deep).search("", parts):
         found.append(path)
         if len(found) > most:
             raise Unclear(f"stands for more than {most:,} files")
@@ -75,27 +62,27 @@ def files_below(
     hidden: bool = True,
     published: bool = True,
     budget: Iterator[int] | None = None,
-    count: EntryCount | None = None,
+    count: DiskSteps,
 ) -> Iterator[tuple[str, str]]:
     """Yield each file below a directory, relative to it, and where it leads if it is a symlink or reached by one.
 
     Symlinks to directories are followed, each directory once. `hidden` names can be left out, but for those that an
     ignore file lets in, and so can directories with `published` files. With a `budget` of entries, it ends when that is
-    used up. More than a `count` takes raise `Unclear`.
+    used up. Raises `Unclear` if the count ends.
     """
     waiting = deque([("", "")])
-    seen = {os.path.realpath(top)}
-    counted = count or EntryCount()
+    seen = {count.real(top)}
     left = repeat(0) if budget is None else budget
-    ignored = IgnoreFiles()
+    ignored = IgnoreFiles(count)
     while waiting:
         directory, linked = waiting.popleft()  # breadth-first, because a large tree may not be examined completely
+        count.take(COSTS["directory"])
         try:
             with os.scandir(os.path.join(top, directory)) as entries:
                 for entry in entries:
                     if next(left, None) is None:
                         return
-                    counted.take()
+                    count.take(COSTS["entry"])
                     if not hidden and entry.name.startswith(".") and not ignored.lets_in(entry.path):
                         continue
                     path = os.path.join(directory, entry.name)
@@ -104,10 +91,7 @@ def files_below(
                         waiting.extend([(path, leads)] if published or entry.name not in PUBLISHED else [])
                         continue
                     is_link = entry.is_symlink()
-                    counted.take(_LINK if is_link else 0)
-                    leads = (
-                        os.path.realpath(entry.path) if is_link else os.path.join(linked, entry.name) if linked else ""
-                    )
+                    leads = count.real(entry.path) if is_link else os.path.join(linked, entry.name) if linked else ""
                     yield path, leads
                     if is_link and leads not in seen and entry.is_dir():
                         seen.add(leads)  # some programs follow symlinks
@@ -116,20 +100,27 @@ def files_below(
             continue  # the command cannot read it either
 
 
-def tracked_below(top: str, count: EntryCount) -> Iterator[tuple[str, str]]:
+def tracked_below(top: str, count: DiskSteps) -> Iterator[tuple[str, str]]:
     """Yield each file below a directory that git tracks, relative to it, and its real path. Symlinks are no files.
 
     Raises `Unclear` if git's index cannot be read completely.
     """
-    here = os.path.realpath(top)
+    here = count.real(top)
+    count.take(COSTS["status"] * here.count("/"))
     repository = next((one for one in _upwards(here) if os.path.lexists(os.path.join(one, ".git"))), "")
     if not repository or here == os.sep:
         raise Unclear("is in no repository, or in one that is only known when it runs")
     begin = os.path.relpath(here, repository) + os.sep if here != repository else ""
-    for path in _index(_git_directory(os.path.join(repository, ".git"))):
-        count.take()
-        if path.startswith(begin) and not os.path.islink(real := os.path.join(repository, path)):
-            yield path.removeprefix(begin), real
+    for path, is_link in _index(_git_directory(os.path.join(repository, ".git"))):
+        count.take(COSTS["entry"])
+        if not path.startswith(begin):
+            continue
+        real = os.path.join(repository, path)
+        if is_link:  # unless there is a file by now
+            count.take(COSTS["status"])
+            if os.path.islink(real):
+                continue
+        yield path.removeprefix(begin), real
 
 
 def _upwards(directory: str) -> Iterator[str]:
@@ -147,24 +138,26 @@ def _git_directory(dot: str) -> str:
     return os.path.join(os.path.dirname(dot), named)
 
 
-def _index(directory: str) -> Iterator[str]:
-    """Yield the paths in the index of a repository (versions 2 and 3; `git help gitformat-index`)."""
+def _index(directory: str) -> Iterator[tuple[str, bool]]:
+    """Yield the paths in the index of a repository (versions 2 and 3; `git help gitformat-index`), and whether each is
+    tracked as a symlink.
+    """
     data = bytes_of(os.path.join(directory, "index"), MOST_INDEX + 1)
     version, count = int.from_bytes(data[4:8]), int.from_bytes(data[8:12])
-    if data[:4] != b"DIRC" or version not in (2, 3) or len(data) > MOST_INDEX or count > MOST_ENTRIES:
+    if data[:4] != b"DIRC" or version not in (2, 3) or len(data) > MOST_INDEX or count > _MOST_TRACKED:
         raise Unclear("would have to be checked against an index of git that signoff does not read")
     at = 12
     for _ in range(count):
         start = at + 62 + 2 * (version == 3 and data[at + 60] >> 6 & 1)
         end = data.index(b"\0", start)
-        yield os.fsdecode(data[start:end])
+        yield os.fsdecode(data[start:end]), int.from_bytes(data[at + 24 : at + 28]) & 0o170000 == _LINK
         at += (end - at) // 8 * 8 + 8
     if data.find(b"link", at) >= 0 or data.find(b"sdir", at) >= 0:
         raise Unclear("would have to be checked against an index of git that is not complete")
 
 
 class _Search:
-    def __init__(self, directory: str, stop: Callable[[], bool], count: EntryCount, deep: bool) -> None:
+    def __init__(self, directory: str, stop: Callable[[], bool], count: DiskSteps, deep: bool) -> None:
         self._directory = directory
         self._deep = deep
         self._stop = stop
@@ -184,11 +177,12 @@ class _Search:
             path = before + "".join(str(token)[1:] for token in tokens)
             names = [path] if rest or self._is_there(path) else []
         else:
-            names = [before + name for name in self._names(before) if fits_name(tokens, name)]
+            names = [before + name for name in self._names(before) if fits_name(tokens, name, self._count)]
         for path in names:
             if not rest:
                 yield path
             elif rest == [""]:
+                self._count.take(COSTS["status"])
                 if os.path.isdir(os.path.join(self._directory, path)):
                     yield f"{path}/"
             else:
@@ -202,20 +196,24 @@ class _Search:
             yield here
             for name in self._names(here):
                 path = os.path.join(self._directory, here, name)
-                if name.startswith(".") or not os.path.isdir(path):
+                if name.startswith("."):
+                    continue
+                self._count.take(2 * COSTS["status"])
+                if not os.path.isdir(path):
                     continue
                 if os.path.islink(path):
-                    real = os.path.realpath(path)
+                    real = self._count.real(path)
                     if real in followed:
                         continue
                     followed.add(real)
                 waiting.append(f"{here}{name}/")
 
     def _is_there(self, path: str) -> bool:
+        self._count.take(COSTS["status"] + path.count("/"))
         return os.path.lexists(os.path.join(self._directory, path))
 
     def _names(self, directory: str) -> list[str]:
-        self._count.take()
+        self._count.take(COSTS["directory"] + directory.count("/"))
         try:
             names = os.listdir(os.path.join(self._directory, directory))
         except (OSError, ValueError):

@@ -11,6 +11,8 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import NamedTuple
 
+from signoff.disk_steps import DiskSteps
+from signoff.policy.step_count import COSTS
 from signoff.regular_file import bytes_of
 
 _OF_GIT = (".gitignore", os.path.join(".git", "info", "exclude"))
@@ -18,9 +20,8 @@ _CERTAIN = (*_OF_GIT, ".ignore", ".rgignore")
 _NAMES = (*_CERTAIN, ".agignore", ".fdignore")
 _LARGEST = 1 << 20
 """The most bytes of an ignore file that are read. A longer one may let in anything."""
-MOST_COMPARED = 500_000
-"""The most comparisons of a step of a path with a line, for one call. Beyond it, any file is searched."""
 _ODD = frozenset("[\\{")
+_WILD = frozenset("*?[")
 """Characters of patterns that are not looked into."""
 _PLAIN = re.compile(rb"[!-~](?:[ -~]*[!-~])?")
 """A line that all programs read alike."""
@@ -48,13 +49,13 @@ class _Line(NamedTuple):
         return given < len(parts) <= len(on_the_way) and all(map(_fits, on_the_way, parts))
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=8192)  # more than are counted for one call
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(translate(pattern))
 
 
 def _fits(name: str, pattern: str) -> bool:
-    return _compiled(pattern).match(name) is not None
+    return name == pattern if _WILD.isdisjoint(pattern) else _compiled(pattern).match(name) is not None
 
 
 class _Directory(NamedTuple):
@@ -73,17 +74,18 @@ class _Directory(NamedTuple):
 
 
 class IgnoreFiles:
-    """The ignore files of a tree. Each is read once."""
+    """The ignore files of a tree. Each is read once. Raises `Unclear` if the count ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: DiskSteps) -> None:
         self._read: dict[str, _Directory] = {}
-        self._left = MOST_COMPARED
+        self._count = count
 
     def lets_in(self, path: str) -> bool:
         """Return whether a search may read a file that it would leave out otherwise, for one that is hidden."""
-        places = {os.path.abspath(path), os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))}
+        places = {os.path.abspath(path), os.path.join(self._count.real(os.path.dirname(path)), os.path.basename(path))}
         levels = [level for place in places for level in self._above(place)]
-        return self._is_too_much(levels) or any(here.may_let_in(steps) for steps, here in levels)
+        self._compare(levels)
+        return any(here.may_let_in(steps) for steps, here in levels)
 
     def leaves_out(self, path: str, start: str, *, to_git: bool = False) -> bool:
         """Return whether a search below `start` certainly does not read a file, unless it is told so.
@@ -91,10 +93,11 @@ class IgnoreFiles:
         With `to_git`, it may be one by git, which reads only its own ignore files.
         """
         path, start = os.path.abspath(path), os.path.abspath(start)
-        if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
+        if self._count.real(os.path.dirname(path)) != os.path.dirname(path):
             return False  # which ignore files lie above it then depends on the program
         levels = list(self._above(path))
-        if self._is_too_much(levels) or any(here.may_let_in(steps) for steps, here in levels):
+        self._compare(levels)
+        if any(here.may_let_in(steps) for steps, here in levels):
             return False
         inside = next((at + 1 for at, (_, here) in enumerate(levels) if here.is_top), 0)
         below = len(path.split(os.sep)) - len(start.rstrip(os.sep).split(os.sep))
@@ -104,10 +107,9 @@ class IgnoreFiles:
             for line in here.leaves_out
         )
 
-    def _is_too_much(self, levels: Sequence[tuple[Sequence[str], _Directory]]) -> bool:
-        """Count what it takes to compare a file with the lines above it; return whether that is too much for a call."""
-        self._left -= sum(len(steps) * (len(here.leaves_out) + len(here.lets_in)) for steps, here in levels)
-        return self._left < 0
+    def _compare(self, levels: Sequence[tuple[Sequence[str], _Directory]]) -> None:
+        """Count what it takes to compare a file with the lines above it."""
+        self._count.take(sum(len(steps) * (1 + len(here.leaves_out) + len(here.lets_in)) for steps, here in levels))
 
     def _above(self, path: str) -> Iterator[tuple[list[str], _Directory]]:
         """Yield, for each directory from that of a file upwards, the way to the file from there, and the directory."""
@@ -115,12 +117,18 @@ class IgnoreFiles:
         way = [name]
         while True:
             if directory not in self._read:
-                self._read[directory] = _directory(directory)
+                self._read[directory] = self._directory(directory)
             yield way, self._read[directory]
             directory, name = os.path.split(directory)
             if not name:
                 return
             way = [name, *way]
+
+    def _directory(self, directory: str) -> _Directory:
+        self._count.take(COSTS["status"] * (len(_NAMES) + 1))
+        found = _directory(directory)
+        self._count.take(COSTS["expression"] * (len(found.leaves_out) + len(found.lets_in)))
+        return found
 
 
 def _directory(directory: str) -> _Directory:

@@ -14,17 +14,16 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from posixpath import basename, dirname, join, normpath, splitext
 
+from signoff.disk_steps import DiskSteps
 from signoff.policy.places import runs_later
-from signoff.policy.shell.file_patterns import Unclear
+from signoff.policy.step_count import COSTS, Unclear
 from signoff.regular_file import bytes_of
 
-MOST_ENTRIES = 50_000
-"""The most names that are looked at for one call."""
-_MOST_BYTES = 8 << 20
 _LARGEST = 1 << 20
-"""The most bytes of files with settings that are read, and of one."""
-_EACH = 256
-"""What each file counts besides its bytes, which may be none."""
+"""The most bytes of a file with settings that are read."""
+_ENTRY, _FILE, _READ, _BYTES, _WORD = 3, 5, 60, 64, 4
+"""The steps for each name in the tree, for a file of which the name may matter, and to read a file with settings; how
+many of its bytes are one step more; and the steps for each path that it may name."""
 _DATA = frozenset((".json", ".jsonc", ".json5"))
 """Endings of settings, and of much else. A rule that keeps settings out knows those of other kinds by their endings."""
 _CODE = frozenset((".js", ".cjs", ".mjs", ".jsx", ".ts", ".cts", ".mts", ".tsx"))
@@ -45,25 +44,29 @@ def may_be_named(path: str) -> bool:
     return _ending(path) in _DATA | _CODE
 
 
-def named_by_settings(root: str, paths: Iterable[str]) -> frozenset[str]:
+def named_by_settings(root: str, paths: Iterable[str], count: DiskSteps) -> frozenset[str]:
     """Return those of the paths that files with settings below `root` name, or may name. All are absolute and real.
 
-    What those name counts, too. In a tree that is not looked at completely, any data may be named.
+    What those name counts, too. Where a file with settings is too long, any data may be named. Raises `Unclear` if the
+    count ends.
     """
     inside = (path for path in paths if path.startswith(f"{root}/"))
     sought = {path: path[len(root) + 1 :] for path in inside if may_be_named(path)}
     if not sought:
         return frozenset()
     try:
-        named = _named(root, set(sought.values()))
+        named = _named(root, set(sought.values()), count)
     except Unclear:
+        if count.why:
+            raise
         return frozenset(path for path in sought if _ending(path) in _DATA)
     return frozenset(path for path, below in sought.items() if below in named)
 
 
-def _named(root: str, sought: set[str]) -> set[str]:
+def _named(root: str, sought: set[str], count: DiskSteps) -> set[str]:
     """Return the files that settings name, relative to `root`: those that are there, and of those that are `sought`."""
-    files = {*_files(root), *sought}
+    files = {*_files(root, count), *sought}
+    count.take(_FILE * len(files))
     data: dict[str, list[str]] = {}
     for file in files:
         if _ending(file) in _DATA:
@@ -71,19 +74,20 @@ def _named(root: str, sought: set[str]) -> set[str]:
             data.setdefault(f"/{splitext(basename(file))[0]}", []).append(file)
     code = {name: file for file in files if _ending(file) in _CODE for name in _spellings(file)}
     waiting = deque(filter(_has_settings, files))
-    seen, left, found = set(waiting), _MOST_BYTES, set[str]()
+    seen, found = set(waiting), set[str]()
     taken = set[str]()  # names whose files were found: each counts once, however often it stands somewhere
     while waiting:
         file = waiting.popleft()
+        count.take(_READ)
         text = _text(os.path.join(root, file))
-        if (left := left - len(text) - _EACH) < 0:
-            raise Unclear("would have to be checked against too many files with settings")
+        count.take(len(text) // _BYTES)
         own = bool(_OWN_CODE.fullmatch(basename(file).lower())) or any(one[0] == "." for one in file.split("/")[:-1])
         words = dict.fromkeys(word.rstrip("/.") for word in _PATH.findall(text) if "/" in word or "." in word)
+        count.take(_WORD * len(words))
         names = {form for word in words for form in (basename(word), f"/{basename(word)}")} - taken
         taken |= names
         named = [
-            *_leads_to(root, file),
+            *_leads_to(root, file, count),
             *chain.from_iterable(data.get(name, ()) for name in names),
             *(code[path] for word in words if not own for path in _seen_from(file, word) if path in code),
         ]
@@ -94,20 +98,16 @@ def _named(root: str, sought: set[str]) -> set[str]:
     return found
 
 
-def _files(root: str) -> Iterator[str]:
-    """Yield the files below a directory that may have settings or be named by them, relative to it.
-
-    Raises `Unclear` if there are too many.
-    """
-    waiting, left = deque([""]), MOST_ENTRIES
+def _files(root: str, count: DiskSteps) -> Iterator[str]:
+    """Yield the files below a directory that may have settings or be named by them, relative to it."""
+    waiting = deque([""])
     while waiting:
         directory = waiting.popleft()
+        count.take(COSTS["directory"])
         try:
             with os.scandir(os.path.join(root, directory)) as entries:
                 for entry in entries:
-                    left -= 1
-                    if left < 0:
-                        raise Unclear(f"would have to be checked against more than {MOST_ENTRIES:,} names")
+                    count.take(_ENTRY)
                     if entry.is_dir(follow_symlinks=False):
                         waiting.extend([f"{directory}{entry.name}/"] if entry.name not in _PUBLISHED else [])
                     elif _ending(entry.name) in _SETTINGS:
@@ -135,10 +135,10 @@ def _seen_from(file: str, word: str) -> Iterator[str]:
     return (normpath(join(start, word.lstrip("/"))) for start in dict.fromkeys((dirname(file), "")))
 
 
-def _leads_to(root: str, file: str) -> Iterator[str]:
+def _leads_to(root: str, file: str, count: DiskSteps) -> Iterator[str]:
     """Yield where a file with settings leads that is a link."""
     path = os.path.join(root, file)
-    if os.path.islink(path) and (real := os.path.realpath(path)).startswith(f"{root}/"):
+    if os.path.islink(path) and (real := count.real(path)).startswith(f"{root}/"):
         yield real[len(root) + 1 :]
 
 

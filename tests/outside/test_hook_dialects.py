@@ -215,9 +215,9 @@ def test_a_directory_is_looked_through_once_for_all_patterns(tmp_path: Path, mon
 
     assert not doubt([f"f{number}*" for number in range(100)])
     assert len(looks) == 1
-    monkeypatch.setattr("signoff.found_files.MOST_ENTRIES", 200)
+    monkeypatch.setattr("signoff.policy.step_count.MOST_STEPS", 1_200)
     assert not doubt(["./" * number + "*" for number in range(5)])
-    assert "more than 200 names" in doubt(["./" * number + f"F{number}" for number in range(20)])
+    assert "too many steps" in doubt(["./" * number + f"F{number}" for number in range(20)])
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.steps import grows_linearly
 
-from signoff import ignore_files, named_settings
+from signoff import named_settings
+from signoff.core.call import Call
+from signoff.core.verdict import Effect
+from signoff.disk_steps import DiskSteps
 from signoff.ignore_files import IgnoreFiles
+from signoff.links import looked_up
 from signoff.named_settings import named_by_settings
 from signoff.outside.coding_agents import Search
+from signoff.policy.engine import Policy
+from signoff.policy.shell.command_facts import forget
+from signoff.policy.step_count import MOST_STEPS, Unclear
 
 
 def test_a_file_that_settings_name_is_read_once_however_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,23 +32,60 @@ def test_a_file_that_settings_name_is_read_once_however_often(tmp_path: Path, mo
     text = named_settings._text
     monkeypatch.setattr(named_settings, "_text", lambda file: read.append(file) or text(file))
     wanted = str(tmp_path / "d" / "7" / "x.json")
-    assert named_by_settings(str(tmp_path), [wanted]) == {wanted}
+    assert named_by_settings(str(tmp_path), [wanted], DiskSteps()) == {wanted}
     assert len(read) == len(set(read)) == 31
 
 
-def test_too_many_lines_of_ignore_files_leave_nothing_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_lines_of_ignore_files_are_in_doubt(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / ".gitignore").write_text("".join(f"a{number}\n" for number in range(50)) + ".env\n")
     file = str(tmp_path / "sub" / ".env")
-    assert IgnoreFiles().leaves_out(file, str(tmp_path)) and not IgnoreFiles().lets_in(file)
-    monkeypatch.setattr(ignore_files, "MOST_COMPARED", 250)
-    files = IgnoreFiles()
-    assert files.leaves_out(file, str(tmp_path)) and files.leaves_out(file, str(tmp_path))
-    assert not files.leaves_out(file, str(tmp_path)), "no more is compared"
-    assert files.lets_in(file)
+    files = IgnoreFiles(count := DiskSteps(5_000))
+    assert files.leaves_out(file, str(tmp_path)) and not files.lets_in(file)
+    count.left = 100
+    with pytest.raises(Unclear, match="too many steps"):  # they are read once, and compared each time
+        files.leaves_out(file, str(tmp_path))
+    assert count.why
 
 
 @pytest.mark.parametrize("path", ["../" * 300, "a/" * 300, "a\0b"])
 def test_a_search_with_more_steps_than_a_path_has_is_in_doubt(tmp_path: Path, path: str) -> None:
-    assert "more steps than one can have" in Search("glob").doubt({"pattern": "x", "path": path}, str(tmp_path))
-    assert "more steps than one can have" in Search("glob").doubt({"pattern": "x", "glob": path}, os.curdir)
+    for given, where in (({"path": path}, str(tmp_path)), ({"glob": path}, os.curdir)):
+        assert "more steps than one can have" in Search("glob").doubt({"pattern": "x", **given}, where, DiskSteps())
+
+
+PATTERNS: dict[str, Callable[[int], str]] = {
+    "patterns": lambda many: "cat " + " ".join(f"l/*a{many + one}*" for one in range(many)),
+    "patterns that nearly match": lambda many: (
+        "cat " + " ".join("l/" + "*a" * 20 + str(many + one) for one in range(many))
+    ),
+    "patterns in commands": lambda many: "; ".join(f"cat l/?*{many + one}" for one in range(many)),
+    "directories": lambda many: "grep -r x " + " ".join("./" * (one % 8) + "l" for one in range(many)),
+    "patterns of git": lambda many: "git log -- " + " ".join(f"'l/*{many + one}*'" for one in range(many)),
+    "any depth": lambda many: "cat " + " ".join(f"**/*{many + one}" for one in range(many)),
+    "links": lambda many: "cat " + " ".join(f"l/../l/{'a' * 90}{many + one}" for one in range(many)),
+}
+
+
+@pytest.mark.parametrize("kind", PATTERNS)
+@pytest.mark.parametrize("rule", [{"deny": {"path": "**/.env"}}, {"ask": {"path": {"sensitive": True}}}], ids=str)
+def test_the_work_for_a_line_of_patterns_ends(
+    tmp_path: Path, kind: str, rule: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It grows with the line until the steps of one call are taken, whatever the line names."""
+    (tmp_path / "l").mkdir()
+    for number in range(40):
+        (tmp_path / "l" / f"{'a' * 90}{number}").symlink_to("../x")
+    rules = Policy.from_rules([rule, {"allow": {"tool": "shell", "command": "read-only"}}], root=str(tmp_path))
+
+    def seen(many: int, count: DiskSteps) -> Call:
+        forget()
+        return looked_up(Call(tool="shell", args={"command": PATTERNS[kind](many)}), rules, str(tmp_path), count)
+
+    used = [MOST_STEPS - (seen(many, count := DiskSteps()), count.left)[1] for many in (3, 6, 12)]
+    assert used[0] < used[1] <= 2.5 * used[0] and used[2] <= 2.5 * used[1]
+    monkeypatch.setattr("signoff.policy.step_count.MOST_STEPS", 2_000)
+    monkeypatch.setattr("signoff.policy.shell.common_files.MOST_COMPARED", 2_000)
+    found = rules.judge(seen(60, DiskSteps()))
+    assert found.effect is Effect.ASK and any("too many steps" in one for one in found.errors)
+    grows_linearly(lambda many: many, lambda many: rules.judge(seen(many, DiskSteps())), 60, sizes=(1, 2))

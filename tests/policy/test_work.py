@@ -25,6 +25,7 @@ from signoff.policy.shell.command_facts import ShellFacts
 from signoff.policy.shell.common_files import KnownFiles, may_share
 from signoff.policy.shell.literal_words import read_line
 from signoff.policy.sql import read_sql
+from signoff.policy.step_count import StepCount
 from signoff.policy.url import urls_in
 from signoff.server.aap_wire import read_submission
 from signoff.server.text_marks import diff_lines, marked
@@ -136,7 +137,7 @@ READERS: Mapping[str, tuple[Callable[[Any], object], Callable[[int], object], in
     **{f"names of {piece}": (look, repeated(piece), 1_500) for piece in ("a/", "../", "*") for look in (runs_later,)},
     "a pattern among links": (lambda given: ShellFacts(*given), among_links, 50),
     "many paths": (judged("read_file", "paths"), listed("a/b"), 300),
-    "patterns that share": (lambda text: may_share("**/a*b*/**", text), repeated("*a"), 400),
+    "patterns that share": (lambda text: may_share("**/a*b*/**", text, StepCount()), repeated("*a"), 400),
     "an address": (judged("fetch", "url"), repeated("https://a."), 2_000),
     "addresses in a text": (urls_in, repeated("https://a.example/ "), 2_000),
     "recipients": (read_recipients, repeated("a@a.example,"), 1_000),

@@ -7,14 +7,17 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.profiles import examples
 
-from signoff.found_files import expand
-from signoff.policy.shell.file_patterns import Unclear, escaped
+from signoff import found_files
+from signoff.disk_steps import DiskSteps
+from signoff.policy.shell.file_patterns import escaped
+from signoff.policy.step_count import Unclear
 
 BASH = shutil.which("bash")
 NAMES = (
@@ -26,6 +29,10 @@ PIECES = (
     *("[a-c]", "[!a]", "[^a]", "[]a]", "[!]]", "[a-]", "[-a]", "[[:alpha:]]", "[[:digit:]]", "[![:upper:]]", "[abé]"),
     *("[[:punct:]]", "[[:space:]]", "[\\]a]", "[a\\-c]", "[.]", "[*?]", "[b-]", "..", "./", "../", "**", "[!.]", "[[]"),
 )
+
+
+def expand(pattern: str, directory: str, **given: Any) -> list[str]:
+    return found_files.expand(pattern, directory, count=DiskSteps(), **given)
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from tests.tables import table
 
-from signoff.core.call import UNFOLLOWED, Call
+from signoff.core.call import Call
 from signoff.core.verdict import Effect
+from signoff.disk_steps import DiskSteps
 from signoff.found_files import expand
 from signoff.links import followed, looked_up
 from signoff.outside.outside_call import OutsideCall
@@ -111,7 +112,7 @@ def test_each_file_that_a_pattern_is_expanded_to_is_one_that_it_stands_for(proje
     (project / "src" / "in" / "src").mkdir(parents=True, exist_ok=True)
     parts = ("**", "***", "*", "s*", "src", "?rc", "[!a]*")
     for pattern in ("/".join(found) for number in (1, 2, 3) for found in product(parts, repeat=number)):
-        for path in expand(pattern, str(project), deep=True):
+        for path in expand(pattern, str(project), deep=True, count=DiskSteps()):
             assert KnownFiles({path: path}).standing_for(pattern), (pattern, path)
             assert KnownFiles({f"{path}/x": path}).standing_for(pattern + BELOW), (pattern, path)
 
@@ -439,13 +440,18 @@ def test_what_is_not_looked_at_completely_is_in_doubt(project: Path, monkeypatch
     policy = Policy.from_rules([{"deny": {"path": "**/.env"}}, READS], root=str(project))
     call = Call(tool="Bash", args={"command": "grep -rn x src"}, labels=frozenset({"proc.exec"}))
     assert looked_up(call, policy, str(project)).resolved == {}
-    monkeypatch.setattr("signoff.found_files.MOST_ENTRIES", 0)
+    monkeypatch.setattr("signoff.policy.step_count.MOST_STEPS", 0)
     found = looked_up(call, policy, str(project))
-    assert found.resolved == {"src//": UNFOLLOWED}
+    assert found.unseen
     assert policy.judge(found).effect is Effect.ASK
+    assert "too many steps" in policy.judge(found).reason
     anything = Policy.from_rules([{"deny": {"path": "**/.env"}}, {"allow": "Bash"}], root=str(project))
     assert anything.judge(call).effect is Effect.ALLOW
     assert anything.judge(found).effect is Effect.ASK
+    certain = Policy.from_rules([{"allow": "Bash"}], root=str(project))
+    assert certain.judge(found).effect is Effect.ASK, "also where no rule looks at anything"
+    denied = call.changed(args={"command": "grep -rn x src; cat .env"})
+    assert policy.judge(looked_up(denied, policy, str(project))).effect is Effect.DENY
 
 
 @table("ask", ["grep -rn x src", "ls src/*; cat src/*.py", "git grep x -- src"])
@@ -456,11 +462,11 @@ def test_names_that_are_looked_at_again_count_again(ask: str, project: Path, mon
     for name in ("scandir", "listdir"):
         real = getattr(os, name)
         monkeypatch.setattr(os, name, lambda *args, real=real: (looks.append(args), real(*args))[1])
-    monkeypatch.setattr("signoff.found_files.MOST_ENTRIES", 20)
+    monkeypatch.setattr("signoff.policy.step_count.MOST_STEPS", 1_000)
     for times in (20, 40, 80):
         line = "; ".join(ask.replace("src", "./" * number + "src") for number in range(times))
         found = looked_up(Call(tool="Bash", args={"command": line}), policy, str(project))
-        assert UNFOLLOWED in found.resolved.values()
+        assert found.unseen
         assert policy.judge(found).effect is Effect.ASK
         assert len(looks) <= 3 * 20
         looks.clear()
@@ -508,7 +514,7 @@ def test_a_text_that_is_no_path_is_not_followed(step: str, monkeypatch: pytest.M
     policy = Policy.from_rules([{"deny": {"path": "/srv/**"}}, {"allow": {"tool": "read", "path": "**"}}], root="/w")
     for size in (5_000, 10_000, 20_000):
         text = (step * size)[:size]
-        assert followed(str(tmp_path), [text]) == {}
+        assert followed(str(tmp_path), [text], DiskSteps()) == {}
         call = looked_up(Call(tool="read", args={"path": text}), policy, str(tmp_path))
         assert policy.judge(call).effect is Effect.ASK
     assert looks == []
@@ -519,5 +525,5 @@ def test_a_path_takes_a_look_for_each_step(size: int, monkeypatch: pytest.Monkey
     looks: list[object] = []
     real = os.lstat
     monkeypatch.setattr(os, "lstat", lambda *args, **more: (looks.append(args), real(*args, **more))[1])
-    followed(str(tmp_path), ["./" + "a/" * (size // 2)])
+    followed(str(tmp_path), ["./" + "a/" * (size // 2)], DiskSteps())
     assert len(looks) <= size // 2 + len(tmp_path.parts) + 2

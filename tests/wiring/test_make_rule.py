@@ -26,6 +26,7 @@ from signoff.core.call import Call, Veiled
 from signoff.core.canonical import canonical
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import ANYONE, Effect, Requirement, Verdict
+from signoff.disk_steps import DiskSteps
 from signoff.errors import WrongFile, WrongUse
 from signoff.links import followed
 from signoff.policy.layers import compose
@@ -80,7 +81,7 @@ def offers(found: Settings, request: ApprovalRequest, effect: Effect = Effect.AL
 def effect_of(found: Settings, call: Call) -> Effect:
     layers = (*found.layers, *found.toolset_layers(call.toolset))
     texts = [text for one in layers for text in one.paths_of(call)]
-    return compose(layers, call.changed(resolved=followed(call.start or found.directory, texts))).effect
+    return compose(layers, call.changed(resolved=followed(call.start or found.directory, texts, DiskSteps()))).effect
 
 
 def matches_sentence(name: str, a: Call, b: Call, root: str) -> bool:

@@ -68,6 +68,8 @@ class Call:
     """Arguments that are paths of files that are known to hold secrets or settings, or that tools run."""
     unreadable: tuple[str, ...] = ()
     """Arguments without a JSON form, each with what it is. They make policy ask."""
+    unseen: str = field(default="", compare=False)
+    """Why not everything was looked at on the disk that rules want to know of the call. It makes policy ask."""
     call_id: str = ""
     run_id: str = ""
     conversation_id: str = ""

@@ -7,14 +7,19 @@ from importlib import import_module
 
 from signoff.core.call import Call, is_free
 from signoff.core.terms import COMMAND
+from signoff.disk_steps import DiskSteps
 from signoff.links import followed, named_forms
 from signoff.policy.places import is_too_long, normal
+from signoff.policy.step_count import Unclear
 
 
 def read_for_memory(call: Call, root: str) -> Call:
     """Add what remembered patterns refer to: where its strings lead that may be paths, and its command prefix."""
     texts = [value for value in call.args.values() if isinstance(value, str) and "/" in value]
-    leads = followed(call.start or root, texts)
+    try:
+        leads = followed(call.start or root, texts, DiskSteps())
+    except Unclear:  # so no pattern is about it
+        return call.changed(sensitive=tuple(call.args))
     if not call.start and (here := os.path.realpath(os.curdir)) != root:
         # Nothing says where its paths start from, and from here they lead elsewhere than the rules assume.
         leads |= {text: os.path.join(here, text) for text in texts if not text.startswith(("/", "~"))}
@@ -25,21 +30,29 @@ def with_likeness(call: Call, root: str) -> Call:
     """Add the command prefix that the call shares with others, and the names of its sensitive arguments.
 
     A command has a prefix only if its toolset says in which directory it starts and no name in it leads out of there.
+    Where that cannot be looked at completely, every argument is sensitive.
     """
+    try:
+        return _with_likeness(call, root, DiskSteps())
+    except Unclear:
+        return call.changed(sensitive=tuple(call.args))
+
+
+def _with_likeness(call: Call, root: str, count: DiskSteps) -> Call:
     from signoff.named_settings import may_be_named  # imported only when somebody is asked, as is the next
     from signoff.policy.shell.prefixes import prefix_of
 
     base = call.start or root
     texts = [value for name, value in call.args.items() if isinstance(value, str) and not is_free(name, value)]
     texts = [text for text in texts if may_be_named(text) or may_be_named(call.resolved.get(text, ""))]
-    named = named_forms(root, base, texts) if base and texts else frozenset[str]()
+    named = named_forms(root, base, texts, count) if base and texts else frozenset[str]()
     if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, base, named)):
         call = call.changed(sensitive=sensitive)
     line, start = call.args.get(COMMAND), call.start
     if not start or not isinstance(line, str) or (prefix := prefix_of(line)) is None:
         return call
     paths = [name.partition("::")[0] for name in prefix.names]
-    leads = followed(start, paths).values()
+    leads = followed(start, paths, count).values()
     is_below = all(where == start or where.startswith(f"{start}/") for where in leads)
     return call.changed(prefix=prefix.text) if is_below else call
 

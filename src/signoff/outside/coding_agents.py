@@ -16,22 +16,20 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from signoff.broker import new_id
 from signoff.core.canonical import digest
 from signoff.core.summary import own_words
+from signoff.disk_steps import DiskSteps
 from signoff.outside.outside_call import OutsideCall
 from signoff.outside.outside_gate import TIMEOUT, CallPermission
 from signoff.outside.transcripts import background
 from signoff.policy.places import folded
-from signoff.policy.secret import secret_place
+from signoff.policy.secret import is_plain, secret_place
 from signoff.policy.shell.command_facts import read_shell
-from signoff.policy.shell.file_patterns import Unclear
-from signoff.policy.shell.filters import names_secret
-
-if TYPE_CHECKING:
-    from signoff.found_files import EntryCount
+from signoff.policy.shell.filters import MOST_FILTERS, names_secret
+from signoff.policy.step_count import COSTS, Unclear
 
 Args: TypeAlias = "Mapping[str, Any]"
 
@@ -87,7 +85,7 @@ class ToolReading:
         """Return more arguments to judge and show: the files that the call uses, if `where` is its directory."""
         return {}
 
-    def doubt(self, args: Args, where: str) -> str:
+    def doubt(self, args: Args, where: str, count: DiskSteps) -> str:
         """Return why people are asked about a call in `where` even if a rule allows it; "" if nothing says so."""
         return ""
 
@@ -191,6 +189,8 @@ class CodingAgent:
         lost = "" if all(isinstance(one, str) for one in moves) and len(set(map(str, moves))) < 2 else _LOST
         if moves and not lost:
             where = os.path.realpath(os.path.join(where, moves[0]))
+        count = DiskSteps()
+        lost = lost or reading.doubt(args, where, count)
         return OutsideCall(
             agents=(self.name, inner) if inner else (self.name,),
             session=session,
@@ -202,7 +202,8 @@ class CodingAgent:
             labels=labels,
             said={"summary": summary} if (summary := own_words(tool, labels, args)) else {},
             reads=lambda given: reading.paths(given, where),
-            doubt=lost or reading.doubt(args, where) or (_typed(args) if self.types and "proc.exec" in labels else ""),
+            steps=count.left,
+            doubt=lost or (_typed(args) if self.types and "proc.exec" in labels else ""),
         )
 
     def reply(self, event: HookEvent, permission: CallPermission) -> HookReply:
@@ -312,6 +313,9 @@ _PLAIN_PATTERN = re.compile(r"[^\\\[\]{}!]+")
 _LITERAL = re.compile(r"[\w.-]+", re.ASCII)
 _PIECES = re.compile(r"[{},()|]")
 _MOST_STARTS = 64
+_SECRET, _SELECTION, _FOLDED = 6, 2, 3
+"""The steps that it takes to compare a file with the known secret places, one of its names with a pattern, and a name
+with another in any spelling."""
 _MOST_STEPS = 200
 """Most slashes of a path or pattern: each may have to be followed for each file below."""
 _BLANKS = re.compile(r"[\s\ufeff]+")
@@ -350,16 +354,12 @@ class Search(ToolReading):
             return {"include_paths": [*patterns, *_otherwise_spelt(patterns, where)], **told}
         return told if args.get("path") or args.get("dir_path") else {"path": where, **told}
 
-    def doubt(self, args: Args, where: str) -> str:
+    def doubt(self, args: Args, where: str, count: DiskSteps) -> str:
         """Return why a pattern may find a secret place. One that only leaves files out finds none."""
-        tree = _Tree(where)
+        tree = _Tree(where, count)
         selected: list[str] = []
-        for name in self._patterns:
-            if not isinstance(args.get(name), str | list | None):
-                return f"`{name}` is no pattern"
-        for text in (_start(args, where), *self._given(args)):
-            if "\0" in text or text.count("/") > _MOST_STEPS:
-                return "a path in it has more steps than one can have, or a NUL"
+        if why := self._unread(args, where):
+            return why
         for pattern in self._given(args) if self._prints else ():
             if "(" in pattern:
                 return f"the pattern {pattern[:80]} is not understood"
@@ -371,21 +371,33 @@ class Search(ToolReading):
                 if self._names and (why := tree.reaches_secret(one)):
                     return f"the pattern {one[:80]} selects {why}"
                 selected.append(one)
-        if self._prints and (why := tree.prints_secret(_start(args, where), selected, self._left_out(args))):
+        if len(selected) > MOST_FILTERS:
+            return "it has more patterns than are looked at"
+        if self._prints and (why := tree.prints_secret(_start(args, where), selected, self._left_out(args, count))):
             return f"it may print {why}"
         return ""
 
-    def _left_out(self, args: Args) -> _LeftOut:
+    def _unread(self, args: Args, where: str) -> str:
+        """Return why a pattern or a path is not looked at; "" if all are."""
+        for name in self._patterns:
+            if not isinstance(args.get(name), str | list | None):
+                return f"`{name}` is no pattern"
+        for text in (_start(args, where), *self._given(args)):
+            if "\0" in text or text.count("/") > _MOST_STEPS:
+                return "a path in it has more steps than one can have, or a NUL"
+        return ""
+
+    def _left_out(self, args: Args, count: DiskSteps) -> _LeftOut:
         """Return what tells whether ignore files certainly leave out a file, below where the search starts."""
         from signoff.ignore_files import IgnoreFiles
 
         if not self._by_git:
-            return IgnoreFiles().leaves_out
+            return IgnoreFiles(count).leaves_out
         pattern = args.get("pattern")
         plain = isinstance(pattern, str) and len(pattern) <= _LONGEST_EXPRESSION and _EXPRESSION.fullmatch(pattern)
         if args.get("no_ignore") or args.get("max_matches_per_file") or not plain:
             return _nothing_left_out
-        return partial(IgnoreFiles().leaves_out, to_git=True)
+        return partial(IgnoreFiles(count).leaves_out, to_git=True)
 
     def _given(self, args: Args) -> list[str]:
         values = [args.get(name) for name in self._patterns]
@@ -421,11 +433,9 @@ def _separate(pattern: str) -> list[str]:
 class _Tree:
     """What a search may find on the disk. Each directory is looked through once, however many patterns begin there."""
 
-    def __init__(self, where: str) -> None:
-        from signoff.found_files import EntryCount
-
+    def __init__(self, where: str, count: DiskSteps) -> None:
         self._where = where
-        self.count = EntryCount()
+        self.count = count
         self._secrets: dict[str, list[tuple[str, str, bool]]] = {}
         self._tracked: frozenset[str] | None = None
 
@@ -456,6 +466,7 @@ class _Tree:
                 if is_linked and path:
                     continue  # it follows no symlink below where it starts
                 whole = os.path.join(start, path)
+                self.count.take(_SELECTION * len(selected) * (1 + whole.count("/")))
                 is_selected = any(_may_select(one, whole) for one in selected)
                 if is_selected or not (selected or left_out(whole, start) or self._is_tracked(whole, start)):
                     return f"{os.path.relpath(whole, self._where)[:80]}, which {why}"
@@ -464,14 +475,14 @@ class _Tree:
         return ""
 
     def _is_tracked(self, path: str, start: str) -> bool:
-        from signoff.found_files import EntryCount, tracked_below
+        from signoff.found_files import tracked_below
 
         if self._tracked is None:
             try:
-                self._tracked = frozenset(real for _, real in tracked_below(start, EntryCount()))
+                self._tracked = frozenset(real for _, real in tracked_below(start, self.count))
             except (OSError, Unclear, ValueError):
                 self._tracked = frozenset()
-        return os.path.realpath(path) in self._tracked
+        return self.count.real(path) in self._tracked
 
     def _secrets_below(self, top: str) -> list[tuple[str, str, bool]]:
         """Return the secret files below a directory, or the file itself, each with the reason, and whether it is a
@@ -484,8 +495,12 @@ class _Tree:
             found = list[tuple[str, str, bool]]()
             budget = iter(range(MOST_LINKS))  # of a larger tree, the rest is not checked
             below = files_below(top, published=False, budget=budget, count=self.count)
-            for path, leads in below if os.path.isdir(top) else [("", os.path.realpath(top))]:
-                if why := secret_place(os.path.join(top, path) if path else top) or (leads and secret_place(leads)):
+            for path, leads in below if os.path.isdir(top) else [("", self.count.real(top))]:
+                self.count.take(_SECRET)
+                whole = os.path.join(top, path) if path else top
+                if not leads and is_plain(whole):
+                    continue
+                if why := secret_place(whole) or (leads and secret_place(leads)):
                     found.append((path, why, bool(leads)))
             self._secrets[top] = found
         return found
@@ -493,9 +508,7 @@ class _Tree:
 
 def _otherwise_spelt(patterns: Iterable[str], where: str) -> list[str]:
     """Return where patterns begin on the disk, if they do not say so themselves: in other letters."""
-    from signoff.found_files import EntryCount
-
-    count = EntryCount()
+    count = DiskSteps()
     found: list[str] = []
     for pattern in (one for text in patterns for one in _separate(text)):
         try:
@@ -505,7 +518,7 @@ def _otherwise_spelt(patterns: Iterable[str], where: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _starts(pattern: str, where: str, count: EntryCount) -> Iterator[str]:
+def _starts(pattern: str, where: str, count: DiskSteps) -> Iterator[str]:
     """Yield what the beginning of a pattern without wildcards names on the disk, to a program that minds no case.
 
     A backslash separates directories to some programs and quotes to others. Raises `Unclear` if there is too much.
@@ -521,14 +534,14 @@ def _starts(pattern: str, where: str, count: EntryCount) -> Iterator[str]:
         yield from found
 
 
-def _named(directory: str, name: str, count: EntryCount) -> Iterator[str]:
+def _named(directory: str, name: str, count: DiskSteps) -> Iterator[str]:
     """Yield the entries of a directory that have a name, in any spelling of its letters."""
-    count.take()
+    count.take(COSTS["directory"])
     try:
         names = os.listdir(directory)
     except (OSError, ValueError):
         names = list[str]()
-    count.take(len(names))
+    count.take(COSTS["name"] * _FOLDED * len(names))
     plain = folded(name)
     alike = {one for one in names if one == name or folded(one) == plain}
     exact = {name} if os.path.lexists(os.path.join(directory, name)) else set[str]()

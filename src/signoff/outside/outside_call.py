@@ -8,6 +8,7 @@ from typing import Any
 
 from signoff.core.call import Call
 from signoff.core.request_context import LONGEST_SESSION, RequestContext, shortened
+from signoff.disk_steps import DiskSteps
 from signoff.gate.likeness import directory_name
 from signoff.links import looked_up
 from signoff.outside.background import Background, ReadsBackground, no_background
@@ -56,6 +57,8 @@ class OutsideCall:
     """What a card also shows, as from a toolset's `describe_approval`."""
     doubt: str = ""
     """Why people are asked even if a rule or an earlier answer allows it; empty if there is no doubt."""
+    steps: int | None = None
+    """How many steps are left to judge it, if the doubt took some; None: all of them."""
     reads: ReadsArguments = nothing_read
     """Derives what is judged and shown with the arguments, such as the files that a patch changes."""
 
@@ -101,7 +104,7 @@ class OutsideCall:
             run_id=self.session,
             conversation_id=self.session,
         )
-        return looked_up(call, policy, self.directory)
+        return looked_up(call, policy, self.directory, DiskSteps(self.steps))
 
     def own(self, args: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments without those that were derived: what the program itself understands."""

@@ -219,6 +219,11 @@ class Facts:
         return [self.touched_path(word) for word in self.touched.words] if self.touched is not None else []
 
     @property
+    def unseen(self) -> str:
+        """Why not everything was looked at that the call is about, on the disk or among its patterns; "" if it was."""
+        return self.call.unseen or (self._files.count.why if self._files is not None else "")
+
+    @property
     def files(self) -> KnownFiles:
         """What `Call.resolved` says of the files of a command."""
         if self._files is None:

@@ -27,7 +27,7 @@ from signoff.policy.match_result import MatchResult, Truth
 from signoff.policy.parse import parse_rules
 from signoff.policy.places import is_too_long, normal
 from signoff.policy.rule import Rule
-from signoff.policy.secret import secret_place
+from signoff.policy.secret import is_plain, secret_place
 from signoff.policy.shell.command_facts import ShellFacts, read_shell
 from signoff.policy.strictest_verdict import strictest
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from signoff.policy.shell.common_files import FileSet
 
 IsAbout = Callable[[PathText, Facts], bool]
+_SECRET, _RULES = 6, 20
+"""The steps that it takes to compare a file with the known secret places, and with a condition on paths."""
 
 
 class FileWatch(NamedTuple):
@@ -47,6 +49,8 @@ class FileWatch(NamedTuple):
     thorough: bool
     """Whether a rule that can apply to the call looks at files. Otherwise it is about secrets only, for rules that say
     what a command may read."""
+    cost: int
+    """The steps that one file takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +89,7 @@ class Policy:
         if call.claimed:
             return self._with_claims(call) or self.silence(call)
         shelf = self._index.shelf(call.tool)
-        if shelf.certain and not call.unreadable:
+        if shelf.certain and not call.unreadable and not call.unseen:
             return shelf.answer or shelf.silence(call)
         facts = Facts(call, self.root)
         return _remarked(_weigh(shelf, facts) or shelf.silence(call), facts, shelf)
@@ -95,7 +99,7 @@ class Policy:
         if call.claimed:
             return self._with_claims(call)
         shelf = self._index.shelf(call.tool)
-        if shelf.certain and not call.unreadable:
+        if shelf.certain and not call.unreadable and not call.unseen:
             return shelf.answer
         facts = Facts(call, self.root)
         verdict = _weigh(shelf, facts)
@@ -190,17 +194,22 @@ class Policy:
         labels = call.labels | call.claimed
         watching = [about for one in alternatives if one.may_carry(labels) for about in _watching(one)]
         if not watching:
-            return FileWatch(_is_secret, thorough=False)
+            return FileWatch(_is_secret, thorough=False, cost=_SECRET)
+        needles = _needles(one for one in alternatives if one.may_carry(labels))
         resolved: dict[str, str] = {}
         facts = Facts(call.changed(resolved=resolved), self.root)
 
         def about(path: str, leads: str) -> bool:
+            if needles and "/." not in f"/{path}" and "//" not in path:
+                forms = (leads, *(f"{start}/{path}" for start in facts.starts()))
+                if not any(needle in form for needle in needles for form in forms):
+                    return _is_secret(path, leads)
             resolved.clear()
             resolved[path] = leads
             text = facts.touched_path(path)
             return any(is_about(text, facts) for is_about in watching) or _is_secret(path, leads)
 
-        return FileWatch(about, thorough=True)
+        return FileWatch(about, thorough=True, cost=_SECRET + len(needles) if needles else _RULES * len(watching))
 
     @cached_property
     def tool_names(self) -> frozenset[str]:
@@ -228,8 +237,19 @@ def _watching(alternative: Alternative) -> list[IsAbout]:
     return [about for one in conditions if (about := getattr(one, "is_about", None)) is not None]
 
 
+def _needles(alternatives: Iterable[Alternative]) -> tuple[str, ...]:
+    """Return texts of which one is in each file that a rule is about; none if that is not known."""
+    conditions = [one for alternative in alternatives for one in alternative.conditions]
+    watching = [one for one in conditions if not getattr(one, "every", True) and hasattr(one, "is_about")]
+    found: list[tuple[str, ...]] = [getattr(one, "needles", ()) for one in watching]
+    return tuple(dict.fromkeys(needle for one in found for needle in one)) if all(found) else ()
+
+
 def _is_secret(path: str, leads: str) -> bool:
-    return bool(secret_place(leads)) or (not leads.endswith(path) and bool(secret_place(path)))
+    named = path.removeprefix("./")
+    if leads.endswith(named) and is_plain(leads):
+        return False
+    return bool(secret_place(leads)) or (not leads.endswith(named) and bool(secret_place(path)))
 
 
 def _remarked(verdict: Verdict, facts: Facts, shelf: Shelf) -> Verdict:
@@ -259,8 +279,8 @@ def _weigh(shelf: Shelf, facts: Facts) -> Verdict | None:
         if answer.truth is Truth.UNKNOWN:
             doubts.append((candidate.rule, answer))
     first = _first_match(shelf.others, facts, doubts)
-    if doubts or call.unreadable:
-        return _in_doubt(first, doubts, call)
+    if doubts or call.unreadable or facts.unseen:
+        return _in_doubt(first, doubts, facts)
     return first
 
 
@@ -279,9 +299,10 @@ def _first_match(
     return None
 
 
-def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, MatchResult]], call: Call) -> Verdict:
+def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, MatchResult]], facts: Facts) -> Verdict:
     """Ask, with the requirements of every rule that asks or might ask. Deny if an `otherwise` was reached."""
-    unread = [f"the argument {argument} cannot be read" for argument in call.unreadable]
+    unread = [f"the argument {argument} cannot be read" for argument in facts.call.unreadable]
+    unread += [facts.unseen] if facts.unseen else []
     errors = (*(f"{rule.id}: {finding.why}" for rule, finding in doubts), *unread)
     asking = [rule for rule, _ in doubts if rule.effect is Effect.ASK]
     deciding = [rule.id for rule in asking or [rule for rule, _ in doubts]]

@@ -91,7 +91,7 @@ class Layers:
         def about(path: str, leads: str) -> bool:
             return any(one.about(path, leads) for one in found)
 
-        return FileWatch(about, any(one.thorough for one in found))
+        return FileWatch(about, any(one.thorough for one in found), sum(one.cost for one in found))
 
     @property
     def file(self) -> str:

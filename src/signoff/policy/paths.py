@@ -129,7 +129,7 @@ class PathCondition:
             whole = normal_pattern(pattern, start)
             if whole is None or pattern.startswith("~"):
                 return True
-            if all(any(may_share(rule, whole) for rule in some) for some in wanted):
+            if all(any(may_share(rule, whole, facts.files.count) for rule in some) for some in wanted):
                 return True
         return False
 

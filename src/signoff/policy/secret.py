@@ -49,6 +49,14 @@ def secret_place(path: str) -> str:
     return _secret_place(path) if len(path) <= _LONGEST else _TOO_LONG
 
 
+def is_plain(path: str) -> bool:
+    """Whether nothing is known against an absolute path: a quick `not secret_place(path)` for many files of a
+    directory, which may be a wrong no.
+    """
+    directory, _, name = path.rpartition("/")
+    return bool(directory) and _is_plain_name(name) and _is_plain_directory(directory)
+
+
 def may_match_secret(pattern: str) -> str:
     """Return why the shell may expand this glob pattern to a secret place; "" if that is not expected.
 
@@ -72,9 +80,9 @@ class _Places(NamedTuple):
     """The same for files: the name -> the directories that it must be in."""
     suffixes: Mapping[str, Sequence[tuple[str, str]]]
     """The extension of patterns such as `*.tar.key` -> everything after the star, and the reason."""
-    names: re.Pattern[str]
-    """The other patterns for file names. The number of the matching group gives the reason."""
-    reasons: Sequence[str]
+    names: Mapping[str, tuple[re.Pattern[str], Sequence[str]]]
+    """The other patterns for file names, by their first character. The number of the group that matches gives the
+    reason."""
     never: re.Pattern[str]
     tops: frozenset[str]
     """The first parts of the paths in `absolute`."""
@@ -82,8 +90,6 @@ class _Places(NamedTuple):
     absolute_reasons: Sequence[str]
     home: Mapping[str, str]
     words: frozenset[str]
-    hint: re.Pattern[str]
-    """Finds any of the words anywhere. A name without a match need not be split into words."""
     first_words: frozenset[str]
     extensions: frozenset[str]
     not_names: frozenset[str]
@@ -108,15 +114,13 @@ def _places() -> _Places:
         below=_by_last(of["directories"]),
         ends=_by_last(of["files"]),
         suffixes=_by_suffix(of["patterns"]),
-        names=re.compile("|".join(f"({_as_regex(one)})" for one, _ in of["patterns"] if one[:2] != "*."), re.DOTALL),
-        reasons=[reason for one, reason in of["patterns"] if one[:2] != "*."],
+        names=_by_first([(one, reason) for one, reason in of["patterns"] if one[:2] != "*."]),
         never=re.compile("|".join(_as_regex(fold(pattern)) for pattern in data["not_patterns"]), re.DOTALL),
         absolute=re.compile("|".join(f"({_as_regex(path)})(?:/.*)?" for path, _ in of["absolute"]), re.DOTALL),
         tops=frozenset(path.split("/")[1] for path, _ in of["absolute"]),
         absolute_reasons=[reason for _, reason in of["absolute"]],
         home=dict(of["home"]),
         words=words,
-        hint=re.compile("|".join(sorted(words))),
         first_words=frozenset(data["first_words"]),
         extensions=extensions,
         not_names=frozenset(data["not_names"]),
@@ -141,6 +145,16 @@ def _by_suffix(patterns: Iterable[tuple[str, str]]) -> dict[str, list[tuple[str,
     for pattern, reason in patterns:
         if pattern[:2] == "*.":
             found.setdefault(pattern.rpartition(".")[2], []).append((pattern[1:], reason))
+    return found
+
+
+def _by_first(patterns: Sequence[tuple[str, str]]) -> dict[str, tuple[re.Pattern[str], Sequence[str]]]:
+    """Return the patterns by the first character of what they match; those for any, by ""."""
+    found: dict[str, tuple[re.Pattern[str], Sequence[str]]] = {}
+    for first in dict.fromkeys(one[0] for one, _ in patterns):
+        mine = [(one, reason) for one, reason in patterns if one[0] == first]
+        regex = re.compile("|".join(f"({_as_regex(one)})" for one, _ in mine), re.DOTALL)
+        found[first if first != "*" else ""] = (regex, [reason for _, reason in mine])
     return found
 
 
@@ -214,22 +228,48 @@ def _fits(found: Sequence[tuple[tuple[str, ...], str]], parts: list[str], at: in
     return ""
 
 
+def _is_plain_name(name: str) -> bool:
+    folded = fold(name)
+    if folded in ("", ".", "..") or folded[-1] == "~" or folded.rpartition(".")[2] in _COPIES:
+        return False
+    places = _places()
+    return folded not in places.below and folded not in places.ends and not _by_name(folded)
+
+
+@lru_cache(maxsize=1024)
+def _is_plain_directory(directory: str) -> bool:
+    """Whether only a file's own name could say that it is secret, directly in this directory."""
+    folded = fold(directory)
+    parts = _parts(folded)
+    if len(directory) > _LONGEST // 2 or ".." in parts or not parts or _secret_place(f"{directory}/x"):
+        return False
+    places = _places()
+    if parts[0] in places.tops or parts[0] in ("dev", "proc") or parts[0][0] == "~":
+        return False
+    path = f"/{'/'.join(parts)}"
+    if parts[0] not in _HOMES or (home := _HOME.match(path)) is None:
+        return True
+    inside = path[home.end() + 1 :]
+    return bool(inside) and not any(place.startswith(f"{inside}/") for place in places.home)
+
+
 def _by_name(name: str) -> str:
     """Return why a file is secret by its name alone, for names that are not fixed."""
     places = _places()
     why = ""
     if found := places.suffixes.get(name.rpartition(".")[2]):
         why = next((reason for suffix, reason in found if name.endswith(suffix)), "")
-    if not why and (match := places.names.fullmatch(name)) is not None:
-        why = places.reasons[(match.lastindex or 1) - 1]
-    if not why and places.hint.search(name) is not None and _is_spoken(name, places):
+    for first in ("", name[:1]):
+        if not why and (known := places.names.get(first)) and (match := known[0].fullmatch(name)) is not None:
+            why = known[1][(match.lastindex or 1) - 1]
+    if not why and _is_spoken(name, places):
         why = "looks like a secret by its name"
     return "" if why and places.never.fullmatch(name) else why
 
 
 def _is_spoken(name: str, places: _Places) -> bool:
     """Whether the words of the name say that it is a secret: `db-password.txt`, `deploy_key`, `secrets.prod.yaml`."""
-    words = [word for word in _BETWEEN.split(name) if word]
+    words = [word for word in name.translate(_BETWEEN).split(" ") if word]
     if not words or name in places.not_names:
         return False
     if words[-1] in places.words:
@@ -239,8 +279,9 @@ def _is_spoken(name: str, places: _Places) -> bool:
     return words[-2] in places.words or words[0] in places.first_words
 
 
-_BETWEEN = re.compile(r"[-_. ]")
-_COPY = re.compile(r"(?:\.(?:gz|z|bz2|xz|zst|lz4|lzma|bak|backup|old|orig|save|swp|tmp|copy)|~){1,4}$")
+_BETWEEN = str.maketrans("-_.", "   ")
+_COPIES = frozenset("gz z bz2 xz zst lz4 lzma bak backup old orig save swp tmp copy".split())
+_COPY = re.compile(rf"(?:\.(?:{'|'.join(sorted(_COPIES))})|~){{1,4}}$")
 
 
 def _by_place(parts: list[str], absolute: bool) -> str:

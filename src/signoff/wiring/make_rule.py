@@ -28,6 +28,7 @@ from signoff.core.quorum import who
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe_text import safe_text
 from signoff.core.verdict import Effect, Verdict
+from signoff.disk_steps import DiskSteps
 from signoff.errors import PolicyError, StoreError, WrongUse
 from signoff.links import followed, looked_up
 from signoff.policy.call_paths import Facts, path_texts
@@ -39,6 +40,7 @@ from signoff.policy.match_result import Truth
 from signoff.policy.places import is_too_long
 from signoff.policy.policy_text import layers_of, read_written
 from signoff.policy.proposal import Proposal, proposals
+from signoff.policy.step_count import Unclear
 from signoff.wiring.project import lock_of, requester_of
 from signoff.wiring.project_trust import keep_trust
 from signoff.wiring.stores import open_broker
@@ -320,8 +322,14 @@ def _others(settings: Settings, call: Call, recorded: Iterable[Policy]) -> tuple
 
 
 def _followed(call: Call, directory: str) -> Call:
-    """Return the call with every text in it resolved that may be a path (symlinks followed)."""
-    return call.changed(resolved=followed(os.path.realpath(call.start or directory), _path_texts(call)))
+    """Return the call with every text in it resolved that may be a path (symlinks followed). Raises `WrongUse` if that
+    takes too long.
+    """
+    try:
+        leads = followed(os.path.realpath(call.start or directory), _path_texts(call), DiskSteps())
+    except Unclear as unclear:
+        raise WrongUse(f"no rule can be made of this call: it {unclear}") from None
+    return call.changed(resolved=leads)
 
 
 def _path_texts(call: Call) -> Iterator[str]:

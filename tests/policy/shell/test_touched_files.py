@@ -24,6 +24,7 @@ from signoff.policy.match_result import Truth
 from signoff.policy.shell import common_files
 from signoff.policy.shell.command_facts import read_shell
 from signoff.policy.shell.common_files import BELOW, KnownFiles, may_share
+from signoff.policy.step_count import StepCount
 
 BASH = shutil.which("bash")
 ALLOW, ASK, DENY = Effect.ALLOW, Effect.ASK, Effect.DENY
@@ -226,19 +227,23 @@ def test_a_file_that_both_patterns_match_is_never_ruled_out(
     rule, shell, path = f"/{rule}".replace("//", "/"), "/" + "/".join(parts), "/" + "/".join(names)
     shell += BELOW if below else ""
     if Glob(rule).find(path) is Truth.YES and KnownFiles({path: path}).standing_for(shell):
-        assert may_share(rule, shell)
+        assert may_share(rule, shell, StepCount())
 
 
-def test_beyond_a_number_of_steps_a_pattern_stands_for_any_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common_files, "MOST_COMPARED", 150)
+def test_beyond_a_number_of_steps_a_call_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(common_files, "MOST_COMPARED", 100)
     files = KnownFiles({f"l{number}": "/elsewhere" for number in range(10)})
     for _ in range(9):
         assert files.standing_for("*3") == ("l3",), "what was compared once is known"
     assert files.standing_for("k*") == (), "the first letter tells"
-    for _ in range(5):
-        files.standing_for("*" * 20 + "5")
-        files.standing_for("*" * 25 + "6")
-    assert len(files.standing_for("l*6")) == 10
+    assert not files.count.why
+    for number in range(9):
+        files.standing_for(f"*{number}")
+    assert files.count.why
+    rules: list[dict[str, object]] = [{"allow": {"tool": "shell", "command": "read-only"}}]
+    assert judged("cat n*", *rules) is ALLOW
+    assert judged("cat n*", *rules, n1="n", n2="n") is ALLOW
+    assert judged("cat n*", *rules, **{f"n{number}": "n" for number in range(200)}) is ASK
 
 
 def test_the_steps_of_all_comparisons_for_a_call_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +260,8 @@ def test_the_steps_of_all_comparisons_for_a_call_are_counted(monkeypatch: pytest
     monkeypatch.setattr(common_files, "MOST_COMPARED", 2_000)
     files = KnownFiles({"a" * 100 + str(number): "/elsewhere" for number in range(300)})
     for last in range(10):
-        assert files.standing_for("*a" * 50 + f"*{last}")
-    assert steps <= 2_100
+        files.standing_for("*a" * 50 + f"**{last}")
+    assert steps <= 2_100 and files.count.why
 
 
 # --- bash itself ---

@@ -15,6 +15,7 @@ from tests.profiles import examples
 
 from signoff.core.call import Call
 from signoff.core.verdict import Effect
+from signoff.disk_steps import DiskSteps
 from signoff.links import followed
 from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
@@ -124,7 +125,7 @@ def test_a_command_runs_in_a_directory_that_was_foreseen(shell: Shell, pieces: l
         for command, directories in zip(line.commands, directories_of(line), strict=True)
         if command.words[0].text == "show"
     }
-    resolved = followed(str(shell.root), read_shell(text).places)
+    resolved = followed(str(shell.root), read_shell(text).places, DiskSteps())
     facts = Facts(Call(tool="shell", start=str(shell.root), resolved=resolved), None)
     for number, where in shell.run(text):
         directories = foreseen[number]
@@ -152,7 +153,7 @@ def test_what_a_rule_allows_after_cd_runs_below_the_root(shell: Shell, pieces: l
         rules = [{"allow": {"tool": "shell", "command": [f"{program} *", "fail", "pushd *", "command *"]}}]
         policy = Policy.from_rules(rules, root=str(shell.room))
         call = Call(tool="shell", args={"command": text.replace("show", program)}, start=str(shell.root))
-        call = call.changed(resolved=followed(str(shell.root), policy.paths_of(call)))
+        call = call.changed(resolved=followed(str(shell.root), policy.paths_of(call), DiskSteps()))
         if policy.judge(call).effect is not Effect.ALLOW:
             continue
         for _, where in shell.run(text):

@@ -7,21 +7,21 @@ count as any character, so the answer is never a wrong no.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
 from typing import NamedTuple
 
 from signoff.core.call import UNFOLLOWED
 from signoff.policy.glob import wildcards
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.file_patterns import STAR, Unclear, escaped, is_wild, tokens_of
+from signoff.policy.shell.file_patterns import ANY, STAR, Token, escaped, fits, is_wild, tokens_of
 from signoff.policy.shell.filters import Filter
+from signoff.policy.step_count import StepCount, Unclear
 
-MOST_STEPS = 200_000
-"""The most pairs of positions that are compared; above it, the answer is yes."""
-
-MOST_COMPARED = 200_000
-"""The most steps of comparing known files with the patterns of one call; above it, a pattern stands for any file."""
+MOST_COMPARED = 150_000
+"""The most steps of comparing the patterns of one call with rules and with known files."""
+_EACH = 2
+"""What it takes to compare one pair of positions."""
 
 BELOW = "//"
 """Ends a pattern for everything below a directory, as a recursive command reads it."""
@@ -122,30 +122,20 @@ def split_below(pattern: str) -> tuple[str, str]:
     return pattern.removesuffix(end), end
 
 
-def may_share(rule: str, shell: str) -> bool:
-    """Whether a text could match both: a pattern of a rule, and one of a shell.
-
-    If they are about paths, both are absolute, or begin with `**`, and have no `.` and `..`: see `normal_pattern`.
-    """
-    theirs = _of_shell(shell)
-    return theirs is None or _meet(_of_rule(rule), theirs)[0]
-
-
-def _meet(ours: Sequence[PatternStep], theirs: Sequence[PatternStep], most: int = MOST_STEPS) -> tuple[bool, int]:
-    """Return whether a path could take both through, and how many steps it took to find out. After more than `most`
-    the answer is yes.
-    """
+def _meet(ours: Sequence[PatternStep], theirs: Sequence[PatternStep], count: StepCount) -> bool:
+    """Return whether a path could take both through. Raises `Unclear` if the count ends."""
     todo = [(0, 0, True, True)]
     seen = set(todo)
     while todo:
         at, place, starts, whole = todo.pop()
-        if (at == len(ours) and place == len(theirs)) or len(seen) > most:
-            return True, len(seen)
+        count.take(_EACH)
+        if at == len(ours) and place == len(theirs):
+            return True
         for state in _next(ours, at, theirs, place, starts=starts, whole=whole):
             if state not in seen:
                 seen.add(state)
                 todo.append(state)
-    return False, len(seen)
+    return False
 
 
 State = tuple[int, int, bool, bool]
@@ -177,17 +167,31 @@ def _takes(step: PatternStep, char: str, *, starts: bool) -> bool:
     return not (char == "." and starts and not step.dot)
 
 
+def may_share(rule: str, shell: str, count: StepCount) -> bool:
+    """Whether a text could match both: a pattern of a rule, and one of a shell; yes if the count ends.
+
+    If they are about paths, both are absolute, or begin with `**`, and have no `.` and `..`: see `normal_pattern`.
+    """
+    try:
+        count.take(1 + len(shell) // 8)
+        theirs = _of_shell(shell)
+        return theirs is None or _meet(_of_rule(rule), theirs, count)
+    except Unclear:
+        return True
+
+
 class KnownFiles:
     """What is known of the disk for one call: where paths lead, and so which files its patterns stand for."""
 
-    __slots__ = ("_left", "_standing", "_trouble", "leads")
+    __slots__ = ("_standing", "_trouble", "count", "leads")
 
     def __init__(self, leads: Mapping[str, str]) -> None:
         self.leads = leads
         """A path as the call has it, or a file among those that its patterns stand for -> symlinks resolved."""
         self._standing: dict[str, tuple[str, ...]] = {}
         self._trouble: dict[str, str] = {}
-        self._left = MOST_COMPARED
+        self.count = StepCount(MOST_COMPARED)
+        """Counts the comparisons. When it has ended, the call is in doubt, and every answer is a yes."""
 
     def standing_for(self, pattern: str) -> tuple[str, ...]:
         """Return those of the known files, written as the pattern is, that a shell's pattern stands for."""
@@ -212,19 +216,36 @@ class KnownFiles:
         return f"stands for {path}, which leads to {leads}, which {why}" if why else ""
 
     def _standing_for(self, pattern: str) -> Iterator[str]:
+        if not self.leads:
+            return
         theirs = _of_shell(pattern)
         start = _plain_start(theirs or ())
         anything = theirs is not None and theirs[len(start) :] == (_ANY_BELOW,)
-        for file in self.leads:
-            if file == pattern or theirs is None or (file.startswith(start) and anything):
-                yield file
-            elif file.startswith(start):
-                fits, steps = (
-                    _meet([PatternStep(char) for char in file], theirs, self._left) if self._left > 0 else (True, 0)
-                )
-                self._left -= steps + len(file)
-                if fits:
+        plain = "**" not in pattern and not split_below(pattern)[1]
+        parts = [tokens_of(part) for part in pattern.replace("\\/", "/").split("/")] if theirs and plain else []
+        try:
+            self.count.take(1 + (len(pattern) + len(self.leads)) // 8)
+            for file in self.leads:
+                if file == pattern or theirs is None or (file.startswith(start) and anything):
                     yield file
+                elif file.startswith(start):
+                    steps = [PatternStep(char) for char in file] if not parts else ()
+                    if _fits_parts(parts, file, self.count) if parts else _meet(steps, theirs, self.count):
+                        yield file
+        except Unclear:
+            return  # the call is in doubt
+
+
+def _fits_parts(parts: Sequence[Sequence[Token]], file: str, count: StepCount) -> bool:
+    """Whether a file may be one that a pattern stands for, of which each part is within one directory."""
+    names = file.split("/")
+    return len(names) == len(parts) and all(map(partial(_fits_name, count), parts, names))
+
+
+def _fits_name(count: StepCount, part: Sequence[Token], name: str) -> bool:
+    if name.startswith(".") and (not part or part[0] != "\\."):
+        return False
+    return fits([token if isinstance(token, str) else ANY for token in part], name, count)
 
 
 def _plain_start(steps: Sequence[PatternStep]) -> str:

@@ -6,8 +6,10 @@ Names that start with a dot need a dot in the pattern. Character sets that shell
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+from signoff.policy.step_count import StepCount, Unclear
 
 _CLASSES: dict[str, Callable[[str], bool]] = {
     "alpha": str.isalpha,
@@ -23,10 +25,6 @@ _CLASSES: dict[str, Callable[[str], bool]] = {
     "graph": lambda one: one.isprintable() and one != " ",
     "print": str.isprintable,
 }
-
-
-class Unclear(Exception):
-    """A pattern, or what it matches, with which nothing is run without approval; the message says why."""
 
 
 class Chars(NamedTuple):
@@ -46,6 +44,8 @@ class Chars(NamedTuple):
 
 
 STAR, ANY = "*", "?"
+_AT_ONCE, _EACH = 128, 4
+"""How many characters are compared before they are counted, and how many make one step."""
 Token = str | Chars
 """`STAR`, `ANY`, a set, or a literal character after a backslash."""
 
@@ -73,23 +73,26 @@ def components(pattern: str) -> list[str]:
     return parts
 
 
-def fits_name(tokens: list[Token], name: str) -> bool:
+def fits_name(tokens: Sequence[Token], name: str, count: StepCount) -> bool:
     """Whether a file name matches one component of a pattern."""
     if name.startswith(".") and tokens[0] != "\\.":
         return False
     if any("\udc80" <= one <= "\udcff" for one in name):
         raise Unclear("may match a file name that is not text")
-    return fits(tokens, name)
+    return fits(tokens, name, count)
 
 
-def fits(tokens: list[Token], name: str) -> bool:
+def fits(tokens: Sequence[Token], name: str, count: StepCount) -> bool:
     """Whether the whole name matches, without exponential backtracking.
 
-    It takes at most as many steps as the product of both lengths.
+    It takes at most as many steps as the product of both lengths. Raises `Unclear` if the count ends.
     """
-    at = place = 0
+    at = place = compared = 0
     star, mark = -1, 0
     while place < len(name):
+        compared += 1
+        if not compared % _AT_ONCE:
+            count.take(_AT_ONCE // _EACH)
         token = tokens[at] if at < len(tokens) else None
         if token == STAR:
             star, mark = at, place
@@ -101,8 +104,9 @@ def fits(tokens: list[Token], name: str) -> bool:
             mark += 1
             at, place = star + 1, mark
         else:
-            return False
-    return all(token == STAR for token in tokens[at:])
+            break
+    count.take(1 + compared % _AT_ONCE // _EACH)
+    return place >= len(name) and all(token == STAR for token in tokens[at:])
 
 
 def _fits_one(token: Token, one: str) -> bool:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from signoff.policy.secret import may_match_secret, secret_place
 
 _MOST_CHOICES = 64
+MOST_FILTERS = 200
+"""The most patterns that are looked at for each file. With more, none is known to be left out."""
 _MOST_BRACES = 8
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _FIRST = re.compile(r"\[[^]]?[^]]*\]|\?|\*+")
@@ -58,6 +60,8 @@ def regex_names_secret(regex: str) -> str:
 
 def keeps_out(filters: Sequence[Filter], path: str) -> bool:
     """Whether these filters certainly exclude a file. False where programs differ."""
+    if not filters or len(filters) > MOST_FILTERS:
+        return False
     parts = path.split("/")
     if any(one.directories and any(_matches(one.pattern, part) for part in parts[:-1]) for one in filters):
         return True

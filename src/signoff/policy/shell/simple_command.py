@@ -36,6 +36,7 @@ from signoff.policy.shell.table import (
     tellers,
     unasked_programs,
 )
+from signoff.policy.step_count import StepCount
 
 _ALWAYS = {
     "command": "runs: runs the program that is named here",
@@ -140,6 +141,8 @@ TAKE_FILES = frozenset(
     "grep egrep fgrep realpath readlink".split()
 )
 """Programs that take the name of any file for nothing else."""
+_MOST_OPENED = 20_000
+"""The most steps of comparing one pattern with options. After that, it may be one."""
 _TAKE_ANYTHING = frozenset("ls lsblk df stat basename dirname realpath readlink which id uname nproc".split())
 """Programs that no words make do more than print names, numbers and dates."""
 _TELLER = Program(name="--version", does="prints its version or its help", options={}, commands={}, environment={})
@@ -460,7 +463,8 @@ class _Judge:
     def _may_open(self, glob: str) -> bool:
         """Whether the shell may expand a pattern to an option that names a file, and does so hardly by chance."""
         options = [name for name, option in self.program.options.items() if option.kind.name == "path"]
-        fits = any(may_share(f"{name}={RUN}" if name[:2] == "--" else f"{name}{RUN}", glob) for name in options)
+        count = StepCount(_MOST_OPENED)
+        fits = any(may_share(f"{name}={RUN}" if name[:2] == "--" else f"{name}{RUN}", glob, count) for name in options)
         return fits and (glob[0] != "*" or names_secret(glob) != "")
 
     def _check(self, kind: OperandKind, word: Word, deep: bool = False, closed: bool = False) -> Concern | None:

@@ -16,10 +16,12 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import NamedTuple
 
+from signoff.disk_steps import DiskSteps
 from signoff.found_files import expand
 from signoff.policy.secret import secret_place
-from signoff.policy.shell.file_patterns import Unclear, escaped
+from signoff.policy.shell.file_patterns import escaped
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Redirect, Simple, Word
+from signoff.policy.step_count import Unclear
 from signoff.toolsets.builtin.shell.builtins import BUILTINS, BuiltinResult, Directories, run_builtin
 from signoff.toolsets.builtin.shell.environment import (
     approved_environment,
@@ -117,12 +119,19 @@ class Expander:
     """Expands the words of a command into the arguments of its program."""
 
     def __init__(
-        self, directory: str, start: str, *, most: int = 10_000, stop: Callable[[], bool] = lambda: False
+        self,
+        directory: str,
+        start: str,
+        *,
+        most: int = 10_000,
+        stop: Callable[[], bool] = lambda: False,
+        count: DiskSteps | None = None,
     ) -> None:
         self._directory = directory
         self._start = start
         self._most = most
         self._stop = stop
+        self._count = count or DiskSteps()
 
     def argv(self, words: Sequence[Word]) -> list[str]:
         """Expand all words. Raises `Unclear` if one of them becomes something that was not judged."""
@@ -144,7 +153,7 @@ class Expander:
             return [text]
         pattern = escaped(home) + word.glob[1:] if word.tilde else word.glob
         try:
-            files = expand(pattern, self._directory, most=self._most, stop=self._stop)
+            files = expand(pattern, self._directory, most=self._most, stop=self._stop, count=self._count)
         except Unclear as unclear:
             raise Unclear(f"`{word.text}` {unclear}") from None
         for file in files:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from signoff.policy.shell.file_patterns import Unclear
+from signoff.policy.step_count import Unclear
 from signoff.toolsets.builtin.shell.environment import approved_environment, home_directory
 
 BUILTINS = frozenset({"cd", "pwd", "command", "type", "true", "false", ":"})

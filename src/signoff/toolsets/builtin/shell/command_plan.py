@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from signoff.disk_steps import DiskSteps
 from signoff.policy.match_result import in_one_line
 from signoff.policy.shell.command_facts import read_shell
 from signoff.policy.shell.common_files import KnownFiles
-from signoff.policy.shell.file_patterns import Unclear
 from signoff.policy.shell.line import CommandLine, Join, Pipeline, Simple, Word
 from signoff.policy.shell.simple_command import Concern, ReadOnlyCommand, Where, judge_words
+from signoff.policy.step_count import Unclear
 from signoff.toolsets.builtin.shell.argv import Expander, Step, unwrapped
 from signoff.toolsets.builtin.shell.builtins import Directories, run_builtin
 from signoff.toolsets.builtin.shell.git_config import repository_runs
@@ -75,30 +76,31 @@ def world_doubt(line: CommandLine, judged: Sequence[ReadOnlyCommand | Concern], 
     Commands that are known to do more are left to rules.
     """
     directories: list[str] = [root]
+    count = DiskSteps()
     known = iter(judged)
     try:
         for pipeline in line.pipelines:
             for stage in pipeline.stages:
                 for directory in directories if isinstance(next(known), ReadOnlyCommand) else ():
-                    if why := _stage_doubt(stage, directory, root):
+                    if why := _stage_doubt(stage, directory, root, count):
                         return why
-            reached = list(_after(pipeline, directories, root))  # each `cd` is followed once from each directory
+            reached = list(_after(pipeline, directories, root, count))  # each `cd` is followed once from each directory
             directories.extend(one for one in reached if one not in directories)
             if len(directories) > _MOST_DIRECTORIES:
                 return "too many `cd` make it unclear where the line runs"
-        deep = (one for one in _settled(line, judged, root) if isinstance(one, ReadOnlyCommand))
-        return next((why for reading in deep if (why := secret_below(reading, root))), "")
+        deep = (one for one in _settled(line, judged, root, count) if isinstance(one, ReadOnlyCommand))
+        return next((why for reading in deep if (why := secret_below(reading, root, count))), "")
     except Unclear as unclear:
         return str(unclear)
 
 
 def _settled(
-    line: CommandLine, wide: Sequence[ReadOnlyCommand | Concern], root: str
+    line: CommandLine, wide: Sequence[ReadOnlyCommand | Concern], root: str, count: DiskSteps
 ) -> Sequence[ReadOnlyCommand | Concern]:
     """Judge the commands after a leading `cd` again, from the directory it leads to, because only that is read."""
     at, directory = 0, root
     for pipeline in line.pipelines:
-        if pipeline.join is Join.OR or not (reached := list(_after(pipeline, [directory], root))):
+        if pipeline.join is Join.OR or not (reached := list(_after(pipeline, [directory], root, count))):
             break
         if reached[0] == directory:
             return wide  # the `cd` failed, so what follows may not run
@@ -111,8 +113,8 @@ def _settled(
     return [one if isinstance(one, ReadOnlyCommand) else before for one, before in zip(judged, wide[at:], strict=True)]
 
 
-def _stage_doubt(stage: Simple, directory: str, root: str) -> str:
-    expander = Expander(directory, root)
+def _stage_doubt(stage: Simple, directory: str, root: str, count: DiskSteps) -> str:
+    expander = Expander(directory, root, count=count)
     argv = unwrapped(expander.argv(stage.words))
     for redirect in stage.redirects:
         if redirect.source is not None:
@@ -134,12 +136,12 @@ def _repositories(argv: Sequence[str], directory: str) -> Iterator[str]:
             yield directory
 
 
-def _after(pipeline: Pipeline, directories: Sequence[str], root: str) -> Iterator[str]:
+def _after(pipeline: Pipeline, directories: Sequence[str], root: str, count: DiskSteps) -> Iterator[str]:
     """Where a `cd` leads to, if it succeeds."""
     words: Sequence[Word] = pipeline.stages[0].words
     if len(pipeline.stages) > 1 or words[0].text != "cd":
         return
     for directory in directories:
         reached = Directories(directory, root)
-        run_builtin(Expander(directory, root).argv(words), reached)
+        run_builtin(Expander(directory, root, count=count).argv(words), reached)
         yield reached.now

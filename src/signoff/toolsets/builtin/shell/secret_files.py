@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 
+from signoff.disk_steps import DiskSteps
 from signoff.found_files import MOST_LINKS, files_below
 from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.filters import keeps_out
 from signoff.policy.shell.simple_command import ReadOnlyCommand
 from signoff.toolsets.builtin.shell.argv import Expander
 from signoff.toolsets.builtin.shell.environment import home_directory
+
+_SECRET = 6
+"""The steps that it takes to compare a file with the known secret places."""
 
 
 def leads_to(path: str, root: str) -> str:
@@ -21,9 +25,12 @@ def leads_to(path: str, root: str) -> str:
     return f"~{real[len(home) :]}" if inside and home != "/" else real  # the list of secrets uses `~`
 
 
-def secret_below(reading: ReadOnlyCommand, root: str) -> str:
-    """Why a command must not read everything below its directories without approval; empty if it may."""
-    expander = Expander(root, root)
+def secret_below(reading: ReadOnlyCommand, root: str, count: DiskSteps) -> str:
+    """Why a command must not read everything below its directories without approval; empty if it may.
+
+    Raises `Unclear` if the count ends.
+    """
+    expander = Expander(root, root, count=count)
     directories = [directory for word in reading.deep for directory in expander.word(word)]
     if reading.pair and not all(os.path.exists(os.path.join(root, directory)) for directory in directories):
         return ""
@@ -31,7 +38,8 @@ def secret_below(reading: ReadOnlyCommand, root: str) -> str:
     budget = iter(range(MOST_LINKS))
     for directory in directories:
         here = os.path.join(root, directory).removeprefix(f"{root.rstrip('/')}/")
-        for path, link in files_below(os.path.join(root, directory), published=False, budget=budget):
+        for path, link in files_below(os.path.join(root, directory), published=False, budget=budget, count=count):
+            count.take(_SECRET + len(reading.filters))
             if keeps_out(reading.filters, path) and not (link and os.path.isdir(link)):
                 continue  # filters for files do not apply to symlinks to directories
             why = _linked(link) if link else _hidden(path) or _hidden(os.path.join(here, path))
