@@ -83,7 +83,7 @@ cat /var/lib/postgresql/16/main/global/1260
 READS = r"""
 zcat a.gz
 zcat *.gz
-zgrep x a.gz
+zcat a.gz
 git grep x -- '*.py'
 git log -p -- 'src/*.py' ':!tests'
 git show HEAD:src/a.py

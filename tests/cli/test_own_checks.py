@@ -348,3 +348,39 @@ def test_no_option_that_writes_or_loads_code_is_covered(tmp_path: Path) -> None:
     written = [f"{line} {option}{value}" for line, options in WRITING.items() for option in options.split()
                for value in ("=.git/hooks/x", " .git/hooks/x", " /tmp/x")]  # fmt: skip
     assert [line for line in written if runs(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "runs"),
+    [
+        ({"tsconfig.json": "{}"}, True),
+        ({"tsconfig.json": '{"compilerOptions": {"incremental": false}, "extends": "@tsconfig/node20"}'}, True),
+        ({"tsconfig.json": '{"extends": "./base.json"}', "base.json": "{}"}, True),
+        ({"tsconfig.json": '{\n  // "incremental": true,\n  "paths": {"@/*": ["src/*"]}}'}, True),
+        ({"tsconfig.json": '{"incremental" /* x */ : true}'}, False),
+        ({"tsconfig.json": '{"compilerOptions": {"tsBuildInfoFile": "../x", "incremental": true}}'}, False),
+        ({"tsconfig.json": '{"compilerOptions": {"composite": true, "outDir": "../x"}}'}, False),
+        ({"tsconfig.json": r'{"compilerOptions": {"ts\u0042uildInfoFile": "../x"}}'}, False),
+        ({"tsconfig.json": '{"extends": "./base"}', "base.json": '{"compilerOptions": {"incremental": true}}'}, False),
+        ({"tsconfig.json": '{"extends": ["./a", "./b"]}', "a.json": "{}", "b.json": '{"extends": "../c.json"}'}, False),
+        (
+            {
+                "tsconfig.json": '{"extends": "kit"}',
+                "node_modules/kit/tsconfig.json": '{"compilerOptions": {"incremental": true}}',
+            },
+            False,
+        ),
+        ({"tsconfig.json": "{}", "tsconfig.types.json": '{"compilerOptions": {"incremental": true}}'}, False),
+    ],
+)
+def test_a_compiler_whose_settings_name_an_output_is_no_check(
+    tmp_path: Path, settings: dict[str, str], runs: bool
+) -> None:
+    for name, text in settings.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "package.json").write_text(
+        '{"scripts": {"lint": "tsc --noEmit"}, "devDependencies": {"typescript": "5"}}'
+    )
+    assert ("tsc --noEmit *" in own_checks(tmp_path).allowed) is runs
+    assert any("tsc" in one for one in own_checks(tmp_path).allowed) is runs

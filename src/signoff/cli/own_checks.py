@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import configparser
 import json
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,11 @@ _RUNNERS = {"uv.lock": "uv run", "poetry.lock": "poetry run", "pdm.lock": "pdm r
 """What runs a program of the project's environment, by the file that says which packages are in there."""
 _LARGEST = 1_000_000
 """The most characters of a file that are read."""
+_COMPILES = re.compile(r"(?:^| )(?:[\w-]*-)?tsc(?: |$)")
+_OUTPUT = re.compile(r"(?im)^(?!\s*//).*(?:tsBuildInfoFile|\\u|[\"'](?:incremental|composite)[\"'](?!\s*:\s*false\b))")
+"""What says that TypeScript writes what it knows of the last run; also where that may be spelt in other ways."""
+_EXTENDS = re.compile(r"[\"']extends[\"']\s*:\s*(\[[^\]]*\]|\"[^\"]*\"|'[^']*')")
+_IN_QUOTES = re.compile(r"[\"']([^\"']+)[\"']")
 _MOST_NAMES = 60
 _MOST_LISTED = 100
 """The most environments and targets that are looked at to find those, and the most lines of one."""
@@ -85,7 +91,37 @@ def own_checks(directory: Path) -> OwnChecks:
     for found in (_scripts, _environments, _sessions, _targets):
         allowed += found(directory)
     allowed += _first(_lines(directory))
-    return OwnChecks(tuple(dict.fromkeys(allowed)), tuple(dict.fromkeys(rewrites)))
+    kept = (one for one in dict.fromkeys(allowed) if not (_COMPILES.search(one) and _names_output(directory, one)))
+    return OwnChecks(tuple(kept), tuple(dict.fromkeys(rewrites)))
+
+
+def _names_output(directory: Path, command: str) -> bool:
+    """Whether settings of TypeScript name a file that a check writes, or may: those of the project and of the command,
+    and what they extend.
+    """
+    named = (directory / word for word in command.split() if word.endswith(".json"))
+    waiting = list(islice((*directory.glob("tsconfig*.json"), *directory.glob("jsconfig*.json"), *named), _MOST_LISTED))
+    seen = set[Path]()
+    while waiting:
+        file = Path(os.path.normpath(waiting.pop()))
+        if file in seen or not file.exists():
+            continue
+        seen.add(file)
+        text = _text(file)
+        if not text or len(seen) > _MOST_LISTED or _OUTPUT.search(text):
+            return True
+        names = [one[1] for found in _EXTENDS.finditer(text) for one in _IN_QUOTES.finditer(found[1])]
+        beside = [place for name in names for place in _extended(file.parent, name)]
+        if any(not place.is_relative_to(directory) for place in map(Path, map(os.path.normpath, beside))):
+            return True
+        waiting += beside
+    return False
+
+
+def _extended(beside: Path, name: str) -> Iterator[Path]:
+    """Yield what settings of TypeScript in a directory may extend by a name: a file, or one of an installed package."""
+    top = beside if name.startswith((".", "/")) else beside / "node_modules"
+    yield from (top / name, top / f"{name}.json", top / name / "tsconfig.json")
 
 
 def _known(directory: Path) -> KnownChecks:
