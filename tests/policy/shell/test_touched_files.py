@@ -209,6 +209,43 @@ def test_files_that_are_known_to_match_only_tighten(pattern: str) -> None:
     assert judged("cat other", *rules, **{file: "/home/ana/.ssh/id_rsa"}) is ALLOW
 
 
+@table(
+    ("command", "effect"),
+    [
+        ("cd data && make", DENY),
+        ("cd data; pytest", DENY),
+        ("cd data/deep && git restore x", DENY),
+        ("make -C data", DENY),
+        ("cd src && make", ALLOW),
+        ("make", ALLOW),
+        ("git restore .", ASK),
+        ("git checkout -- .", ASK),
+        ("git checkout HEAD -- .", ASK),
+        ("git checkout main", ASK),
+        ("git stash", ASK),
+        ("git clean -fd", ASK),
+        ("git reset --hard", ASK),
+        ("git add .", ASK),
+        ("git add -A", ASK),
+        ("git commit -am x", ASK),
+        ("git restore :/", ASK),
+        ("git pull", ASK),
+        ("cd src && git restore ..", ASK),
+        ("git restore data", DENY),
+        ("git restore src", ALLOW),
+        ("git checkout -- src", ALLOW),
+        ("git add src/a.py", ALLOW),
+        ("git commit -m x", ALLOW),
+        ("git reset HEAD~1", ALLOW),
+        ("git push", ALLOW),
+    ],
+)
+def test_a_directory_is_touched_by_what_works_in_it_or_above_it(command: str, effect: Effect) -> None:
+    allowed = {"allow": {"tool": "shell", "command": ["read-only", "make *", "pytest *", "git *"]}}
+    for path in ({"inside": "data"}, "data/**"):
+        assert judged(command, {"deny": {"path": path}}, allowed) is effect, path
+
+
 # --- patterns ---
 
 RULES = st.lists(st.sampled_from(["a", "b", ".", "*", "?", "[ab]", "/", "**/", "/**"]), min_size=1, max_size=6).map(

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from signoff.policy.phrases import shown
 from signoff.policy.places import is_too_long
-from signoff.policy.shell.common_files import BELOW, FileSet
+from signoff.policy.shell.common_files import BELOW, BELOW_TRACKED, FileSet
 from signoff.policy.shell.file_patterns import escaped, is_wild, unescaped
 from signoff.policy.shell.filters import Filter
 from signoff.policy.shell.line import Simple, Word
@@ -54,6 +54,19 @@ _GIT_MORE = {
 }
 """Commands of git, and the options by which they work on ignored files, too."""
 _GIT_ALL = frozenset({"grep", *(f"{verb} all" for verb in _GIT_MORE)})
+_GIT_WHOLE = {
+    **dict.fromkeys(("restore", "add", "clean", "checkout-index", "update-index", "stage"), re.compile(r"")),
+    **dict.fromkeys("checkout switch stash merge rebase pull cherry-pick revert apply am read-tree".split(), None),
+    "reset": re.compile(r"--(?:hard|merge|keep)"),
+    "commit": re.compile(r"-\w*a|--all"),
+    "bisect": None,
+    "sparse-checkout": None,
+    "submodule": None,
+}
+"""Commands of git that work on everything that is tracked: always (None), if they have such a word, or (an empty
+expression) unless their operands name other places."""
+_WHOLE = re.compile(r"\.?/?|:.*|\.\./?.*")
+"""An operand by which git means the whole directory, or more."""
 _EITHER = frozenset(("-o", "-or", ",", "!", "-not", "(", "-prune"))
 _SEARCHERS = frozenset("grep egrep fgrep rgrep zgrep ugrep ggrep rg ag ack pt sift codespell".split())
 """Programs that may read everything below their operands, or below the working directory."""
@@ -270,6 +283,9 @@ class _Touches:
                 self.add_word(Word(word.text, pattern), directories)
             parts = [part for part in _OTHER.split(word.text) if part and part != word.text]
             self.maybe.update(dict.fromkeys(path for part in parts for path in _plain(part, directories)))
+        for directory in filter(None, directories):  # it is named, by the `cd` before
+            self.words.setdefault(directory)
+            self.given.setdefault(FileSet(escaped(directory) + BELOW))
         values = [value for word in operands[:_MOST_PAIRS] for value in _values(word) if value.text not in _HERE]
         self._add_below(self.given, values, directories)
         self._add_joined(combinations(values, 2), directories)
@@ -277,6 +293,9 @@ class _Touches:
     def _add_packed(self, name: str, operands: Sequence[Word], directories: Sequence[str]) -> None:
         """Add what a program may read below the directories that it is given."""
         verb = _git_verb(operands) if name == "git" else ""
+        if name == "git" and _is_whole(operands):
+            for directory in directories:
+                self.below.setdefault(FileSet(f"{escaped(directory) or '.'}{BELOW_TRACKED}"))
         searches = name in _SEARCHERS or verb in _GIT_ALL
         if searches or name in _PACKERS or verb in _GIT_TREES:
             places = [value for word in operands[:_MOST_PAIRS] for value in _values(word)]
@@ -346,6 +365,25 @@ def _git_verb(operands: Sequence[Word]) -> str:
     verb = next((word for word in words if word in _GIT_MORE or word in _GIT_TREES or word == "grep"), "")
     more = _GIT_MORE.get(verb)
     return f"{verb} all" if more is not None and any(more.match(word) for word in words) else verb
+
+
+def _is_whole(operands: Sequence[Word]) -> bool:
+    """Whether a command of git works on all that is tracked below where it runs, or may."""
+    words = [word.text for word in operands]
+    at = next((at for at, word in enumerate(words) if word in _GIT_WHOLE), None)
+    if at is None:
+        return False
+    needs, rest = _GIT_WHOLE[words[at]], words[at + 1 :]
+    if needs is None or needs.pattern:
+        places = rest[rest.index("--") + 1 :] if "--" in rest else []
+        named = bool(places) and not any(map(_WHOLE.fullmatch, places))
+        return not named and (needs is None or any(map(needs.match, rest)))
+    places = [word for word in rest if not word.startswith("-")]
+    return (
+        not places
+        or any(word.startswith("-") and "pathspec" in word for word in rest)
+        or any(map(_WHOLE.fullmatch, places))
+    )
 
 
 def _of_find(operands: Sequence[Word]) -> tuple[Filter, ...]:
