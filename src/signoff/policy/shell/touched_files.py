@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from signoff.policy.phrases import shown
 from signoff.policy.places import is_too_long
-from signoff.policy.shell.common_files import BELOW, BELOW_TRACKED, FileSet
+from signoff.policy.shell.common_files import BELOW, FileSet
 from signoff.policy.shell.file_patterns import escaped, is_wild, unescaped
 from signoff.policy.shell.filters import Filter
 from signoff.policy.shell.line import Simple, Word
@@ -295,7 +295,7 @@ class _Touches:
         verb = _git_verb(operands) if name == "git" else ""
         if name == "git" and _is_whole(operands):
             for directory in directories:
-                self.below.setdefault(FileSet(f"{escaped(directory) or '.'}{BELOW_TRACKED}"))
+                self.given.setdefault(FileSet(f"{escaped(directory) or '.'}{BELOW}"))
         searches = name in _SEARCHERS or verb in _GIT_ALL
         if searches or name in _PACKERS or verb in _GIT_TREES:
             places = [value for word in operands[:_MOST_PAIRS] for value in _values(word)]
