@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
+from uuid import uuid4
 
 import click
 
 from signoff.broker.access_keys import INSTANCE_MARK
 from signoff.cli import shared_options
-from signoff.cli.access_options import check_admin, print_held, revoke_each, server_address
-from signoff.cli.open_broker import with_broker
-from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.access_options import check_admin, revoke_each, server_address
+from signoff.cli.desk_command import Printed, on_broker
 from signoff.cli.terminal_text import iso, local, now, when
 from signoff.core.aap import AapInstance, name_problem
 from signoff.core.visible_text import visible
@@ -49,10 +50,10 @@ def instance(ctx: click.Context) -> None:
 @click.option("--here", is_flag=True, help="The agent runs on the server's machine, in the project directory.")
 @shared_options.as_json
 @shared_options.who
-@shared_options.where
-def create(
-    called: str, expires: str, here: bool, as_json: bool, name: str | None, store: str | None, policy: str | None
-) -> None:
+@on_broker(make=True)
+async def create(
+    broker: Broker, settings: Settings, called: str, expires: str, here: bool, name: str | None
+) -> Printed:
     """Create an instance called NAME. Its credential is printed once and not stored.
 
     You are the requester of its calls: a rule that excludes the requester excludes you.
@@ -65,36 +66,28 @@ def create(
     """
     at = now()
     lasts = when(expires, at, option="--expires") - at
-
-    async def work(broker: Broker, settings: Settings) -> tuple[AapInstance, AccessKey, str, str]:
-        import secrets
-        from uuid import uuid4
-
-        if problem := name_problem(called):
-            raise WrongUse(f"an instance needs {problem}")
-        by = whoami(name, settings, via="command")
-        check_admin(by, settings, holder=called)
-        secret = f"{INSTANCE_MARK}{secrets.token_urlsafe(32)}"
-        made, key, _ = await broker.aap.provision(
-            str(uuid4()), called, secret, owner=by.name, by=by.name, lasts=lasts, is_here=here
-        )
-        address = await server_address(None, broker, settings, otherwise="the address that it prints, with /aap")
-        return made, key, secret, f"{address}/aap"
-
-    made, key, secret, url = with_broker(store, policy, work, make=True)
-    if as_json:
-        click.echo(json_line({**_data((made, key), at), "url": url, "secret": secret}))
-        return
-    click.echo(secret)
-    click.echo(f"{_facts((made, key), at)}  {made.id}", err=True)
-    click.echo(f"It is not shown again. The agent's client needs it, and this address: {url}", err=True)
+    if problem := name_problem(called):
+        raise WrongUse(f"an instance needs {problem}")
+    by = whoami(name, settings, via="command")
+    check_admin(by, settings, holder=called)
+    secret = f"{INSTANCE_MARK}{secrets.token_urlsafe(32)}"
+    made, key, _ = await broker.aap.provision(
+        str(uuid4()), called, secret, owner=by.name, by=by.name, lasts=lasts, is_here=here
+    )
+    address = await server_address(None, broker, settings, otherwise="the address that it prints, with /aap")
+    use = f"It is not shown again. The agent's client needs it, and this address: {address}/aap"
+    return Printed(
+        lines=[secret],
+        notes=[f"{_facts((made, key), at)}  {made.id}", use],
+        data={**_data((made, key), at), "url": f"{address}/aap", "secret": secret},
+    )
 
 
 @instance.command("list")
 @click.option("--all", "everything", is_flag=True, help="Include expired and revoked instances.")
 @shared_options.as_json
-@shared_options.where
-def list_instances(everything: bool, as_json: bool, store: str | None, policy: str | None) -> None:
+@on_broker()
+async def list_instances(broker: Broker, settings: Settings, everything: bool) -> Printed:
     """List instances, oldest first.
 
     \b
@@ -102,15 +95,9 @@ def list_instances(everything: bool, as_json: bool, store: str | None, policy: s
       signoff aap instance list
     """
     at = now()
-
-    async def work(broker: Broker, settings: Settings) -> Sequence[_Held]:
-        return await broker.aap.instances()
-
-    found = [one for one in with_broker(store, policy, work) if everything or not _refusal(one, at)]
-    if as_json:
-        click.echo(json_line({"instances": [_data(one, at) for one in found]}))
-        return
-    print_held(found, lambda one: _lines(one, at), "No instances.", at=(store, policy))
+    found = [one for one in await broker.aap.instances() if everything or not _refusal(one, at)]
+    lines = [line for one in found for line in _lines(one, at)] or ["No instances."]
+    return Printed(lines=lines, data={"instances": [_data(one, at) for one in found]}, where=not found)
 
 
 @instance.command(no_args_is_help=True)

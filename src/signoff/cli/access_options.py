@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
 from signoff.cli.known_people import named
-from signoff.cli.open_broker import say_where, with_broker
+from signoff.cli.open_broker import with_broker
 from signoff.cli.opened_store import looked_in
-from signoff.cli.terminal_text import safe
+from signoff.cli.terminal_text import now, safe, when
 from signoff.config.server_entry import origin_of
 from signoff.core.exit_codes import FAILED
 from signoff.core.people import Actor, person_key
@@ -25,11 +26,25 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.config import Settings
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 Where: TypeAlias = "tuple[str | None, str | None]"
 """The options `--store` and `--policy`."""
 HERE = "http://127.0.0.1:8420"
 """The address of a server that was started without options."""
+
+
+def expires(default: str, examples: str) -> Callable[[F], F]:
+    """Add `--expires`: how long a key lasts, as the argument `lasts`."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str) -> timedelta:
+        at = now()
+        return when(value, at, option="--expires") - at
+
+    text = f"Expiry: {examples}."
+    return click.option(
+        "--expires", "lasts", default=default, show_default=True, metavar="WHEN", callback=read, help=text
+    )
 
 
 def holder_named(name: str, settings: Settings) -> str:
@@ -75,16 +90,6 @@ async def server_address(url: str | None, broker: Broker, settings: Settings, *,
         return origin_of(url)
     except ValueError as error:
         raise WrongUse(f"--url {visible(url)} is not a server address\n  {error}") from error
-
-
-def print_held(found: Sequence[T], lines: Callable[[T], Iterable[str]], none: str, *, at: Where) -> None:
-    """Print keys or instances, a few lines each, or that there are none."""
-    if not found:
-        click.echo(none)
-    for one in found:
-        for line in lines(one):
-            click.echo(line)
-    say_where(*at, always=not found)
 
 
 def revoke_each(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,14 +12,12 @@ import click
 
 from signoff.cli import id_completion, shared_options
 from signoff.cli.approval_desk import ApprovalDesk, GivenAnswer, PreparedAnswer, TypedAnswer
+from signoff.cli.desk_command import Printed, run_on_desk
 from signoff.cli.json_argument import given_args
 from signoff.cli.local_desk import problems_of
-from signoff.cli.open_desk import with_desk
 from signoff.cli.remember_option import RememberOptions
-from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import by_wall_clock, safe
 from signoff.core.card import SENT_BACK
-from signoff.core.exit_codes import FAILED
 from signoff.errors import RequestError, ServerFailed, StoreError, WrongUse
 
 if TYPE_CHECKING:
@@ -68,7 +67,6 @@ def _remembering(*limits: Callable[[Any], Any]) -> Callable[[F], F]:
 @shared_options.anywhere
 def approve(
     request_ids: tuple[str, ...],
-    name: str | None,
     note: str,
     arguments: str | None,
     remember: str | None,
@@ -78,8 +76,7 @@ def approve(
     budget: str | None,
     yes: bool,
     as_json: bool,
-    store: str | None,
-    policy: str | None,
+    **place: Any,
 ) -> None:
     """Approve calls. Each ID may be a prefix; the result of each is printed on its own line.
 
@@ -97,7 +94,8 @@ def approve(
         raise click.UsageError("--remember cannot be combined with --args: edited arguments are approved once")
     wish = _wish(remember, scope, until, uses, budget)
     args = given_args(arguments) if arguments is not None else None
-    _give(TypedAnswer(True, note, args, wish, yes), request_ids, name, as_json, store, policy)
+    answer = TypedAnswer(True, note, args, wish, yes)
+    run_on_desk(_given, answer=answer, request_ids=request_ids, hints=not as_json, as_json=as_json, **place)
 
 
 @click.command(no_args_is_help=True)
@@ -109,15 +107,13 @@ def approve(
 @shared_options.anywhere
 def deny(
     request_ids: tuple[str, ...],
-    name: str | None,
     note: str,
     remember: str | None,
     scope: str | None,
     until: str | None,
     yes: bool,
     as_json: bool,
-    store: str | None,
-    policy: str | None,
+    **place: Any,
 ) -> None:
     """Deny calls. A person's denial is final. Each ID may be a prefix.
 
@@ -126,14 +122,8 @@ def deny(
       signoff deny k3f9 q8w2 --note "not on a Friday"
       signoff deny k3f9 --remember exact --for run
     """
-    _give(
-        TypedAnswer(False, note, None, _wish(remember, scope, until, None, None), yes),
-        request_ids,
-        name,
-        as_json,
-        store,
-        policy,
-    )
+    answer = TypedAnswer(False, note, None, _wish(remember, scope, until, None, None), yes)
+    run_on_desk(_given, answer=answer, request_ids=request_ids, hints=not as_json, as_json=as_json, **place)
 
 
 def _wish(
@@ -156,31 +146,21 @@ class Done:
     problems: tuple[str, ...] = ()
 
 
-def _give(
-    answer: TypedAnswer,
-    request_ids: Sequence[str],
-    name: str | None,
-    as_json: bool,
-    store: str | None,
-    policy: str | None,
-) -> None:
-    async def work(desk: ApprovalDesk) -> bool:
-        ready = [await desk.prepared(one, answer) for one in dict.fromkeys(request_ids)]
-        if answer.wish is not None and not _confirmed(ready, answer.yes):
-            click.echo("Nothing was answered.", err=True)
-            return False
-        done: list[Done] = []
-        for one in _once(ready):
-            done.append(await _answered(one))
-            _tell(done[-1], answer, as_json)  # immediately: if the store fails at the next one, this one was answered
-        if not as_json:
-            await _hint(desk, done)
-            if any(one.ready.is_unknown for one in done):
-                click.echo(f"  {safe(desk.place)}", err=True)
-        return not any(one.problems for one in done)
-
-    if not with_desk(store, policy, name, work):
-        sys.exit(FAILED)
+async def _given(
+    desk: ApprovalDesk, answer: TypedAnswer, request_ids: Sequence[str], hints: bool
+) -> AsyncIterator[Printed]:
+    ready = [await desk.prepared(one, answer) for one in dict.fromkeys(request_ids)]
+    if answer.wish is not None and not _confirmed(ready, answer.yes):
+        click.echo("Nothing was answered.", err=True)
+        yield Printed(ok=False)
+        return
+    done: list[Done] = []
+    for one in _once(ready):
+        done.append(await _answered(one))
+        yield _told(done[-1], answer)
+    if hints:
+        unknown = any(one.ready.is_unknown for one in done)
+        yield Printed(lines=await _hints(desk, done), notes=[f"  {safe(desk.place)}"] if unknown else [])
 
 
 def _once(ready: Sequence[PreparedAnswer]) -> Iterator[PreparedAnswer]:
@@ -220,15 +200,11 @@ async def _answered(ready: PreparedAnswer) -> Done:
         return Done(ready, problems=problems_of(error))
 
 
-def _tell(done: Done, answer: TypedAnswer, as_json: bool) -> None:
-    if as_json:
-        click.echo(json_line(_data(done)))
-    elif done.answer is None:
-        for problem in done.problems:
-            click.echo(f"signoff: {safe(done.ready.given)}: {problem}", err=True)
-    else:
-        for line in _lines(done.answer, answer):
-            click.echo(line)
+def _told(done: Done, answer: TypedAnswer) -> Printed:
+    if done.answer is None:
+        notes = [f"signoff: {safe(done.ready.given)}: {problem}" for problem in done.problems]
+        return Printed(notes=notes, data=_data(done), ok=False)
+    return Printed(lines=_lines(done.answer, answer), data=_data(done))
 
 
 def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
@@ -272,13 +248,11 @@ def _data(done: Done) -> Mapping[str, Any]:
     }
 
 
-async def _hint(desk: ApprovalDesk, done: Sequence[Done]) -> None:
-    """Print how the runs continue that wait for nobody now."""
+async def _hints(desk: ApprovalDesk, done: Sequence[Done]) -> list[str]:
+    """How the runs continue that wait for nobody now."""
     runs = {one.answer.sheet["run"] for one in done if one.answer is not None and one.answer.sheet["run"]}
-    for run in sorted(runs):
-        try:
-            line = await desk.going_on(run)
-        except (ServerFailed, StoreError):  # the answers themselves were printed
-            return
-        if line:
-            click.secho(line, dim=True)
+    lines: list[str] = []
+    with suppress(ServerFailed, StoreError):  # the answers themselves were printed
+        for run in sorted(runs):
+            lines += filter(None, [await desk.going_on(run)])
+    return [click.style(line, dim=True) for line in lines]

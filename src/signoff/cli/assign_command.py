@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.cli.open_desk import with_desk
+from signoff.cli.desk_command import on_desk
 from signoff.cli.terminal_text import safe
 from signoff.core.people import person_key
 from signoff.core.visible_text import visible
@@ -19,53 +19,44 @@ if TYPE_CHECKING:
 @click.command(no_args_is_help=True)
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.pending)
 @shared_options.who
-@shared_options.anywhere
-def take(request_id: str, name: str | None, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def take(desk: ApprovalDesk, request_id: str) -> str:
     """Take a request, so that nobody else works on it. Takes it over if somebody else has it.
 
     \b
     Example:
       signoff take k3f9
     """
-    _assign(request_id, None, name, store, policy)
+    return _told(await desk.hand_over(request_id, None))
 
 
 @click.command(no_args_is_help=True)
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.pending)
 @shared_options.who
-@shared_options.anywhere
-def release(request_id: str, name: str | None, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def release(desk: ApprovalDesk, request_id: str) -> str:
     """Give back a request that you took.
 
     \b
     Example:
       signoff release k3f9
     """
-    _assign(request_id, "", name, store, policy)
+    return _told(await desk.hand_over(request_id, ""))
 
 
 @click.command(no_args_is_help=True)
 @click.argument("request_id", metavar="ID", shell_complete=id_completion.pending)
 @click.argument("person", metavar="NAME")
 @shared_options.who
-@shared_options.anywhere
-def assign(request_id: str, person: str, name: str | None, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def assign(desk: ApprovalDesk, request_id: str, person: str) -> str:
     """Assign a request to a person.
 
     \b
     Example:
       signoff assign k3f9 ben
     """
-    _assign(request_id, person, name, store, policy)
-
-
-def _assign(request_id: str, to: str | None, name: str | None, store: str | None, policy: str | None) -> None:
-    """Assign a request: None means the person who types, an empty name nobody."""
-
-    async def work(desk: ApprovalDesk) -> str:
-        return _told(await desk.hand_over(request_id, to))
-
-    click.echo(with_desk(store, policy, name, work))
+    return _told(await desk.hand_over(request_id, person))
 
 
 def _told(done: HandedOverRequest) -> str:

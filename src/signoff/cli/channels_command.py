@@ -11,10 +11,9 @@ import click
 from signoff.cli import id_completion, shared_options
 from signoff.cli.channels_run import run_until_stopped
 from signoff.cli.channels_test import try_out
+from signoff.cli.desk_command import Printed, on_broker
 from signoff.cli.durations import read_duration
 from signoff.cli.inbox_page import clock
-from signoff.cli.open_broker import with_broker
-from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import count, iso, now, safe
 from signoff.core.moment import span
 from signoff.delivery.delivery_status import running_channels, troubles_of
@@ -40,25 +39,18 @@ def channels(ctx: click.Context) -> None:
 
 @channels.command("list")
 @shared_options.as_json
-@shared_options.where
-def list_channels(as_json: bool, store: str | None, policy: str | None) -> None:
+@on_broker()
+async def list_channels(broker: Broker, settings: Settings) -> Printed:
     """List the project's channels: who can answer there, which process runs it, what is wrong.
 
     \b
     Example:
       signoff channels list
     """
-    found = with_broker(store, policy, _looked_at)
-    if as_json:
-        click.echo(json_line({"channels": [_data(one) for one in found]}))
-        return
-    if not found:
-        click.echo("No channels: people are asked at the terminal. To ask elsewhere, see docs/guides/channels.md.")
-    for at, one in enumerate(found):
-        if at:
-            click.echo()
-        for line in _lines(one):
-            click.echo(line)
+    found = await _looked_at(broker, settings)
+    lines = [line for one in found for line in ("", *_lines(one))][1:]
+    none = "No channels: people are asked at the terminal. To ask elsewhere, see docs/guides/channels.md."
+    return Printed(lines=lines or [none], data={"channels": [_data(one) for one in found]})
 
 
 @channels.command("run", no_args_is_help=True)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.cli.open_broker import with_broker
-from signoff.cli.open_desk import with_desk
+from signoff.cli.desk_command import Printed, on_desk
+from signoff.cli.local_desk import LocalDesk
 from signoff.cli.request_report import Sheet, comment_text
-from signoff.cli.server_choice import is_elsewhere
-from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import safe
 from signoff.core.comment import CommentKind
 from signoff.reports.request_sheet import comment_data
 from signoff.wiring.agent_answers import answer_question
 from signoff.wiring.job import RunOptions
-from signoff.wiring.stores import chosen_store
 
 if TYPE_CHECKING:
-    from signoff.broker import Broker
     from signoff.cli.approval_desk import ApprovalDesk
-    from signoff.config import Settings
 
 _DONE = {"note": "said", "question": "asked back", "answer": "answered"}
 
@@ -33,15 +28,15 @@ _DONE = {"note": "said", "question": "asked back", "answer": "answered"}
 @click.argument("text", metavar="TEXT")
 @shared_options.who
 @shared_options.as_json
-@shared_options.anywhere
-def comment(request_id: str, text: str, name: str | None, as_json: bool, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def comment(desk: ApprovalDesk, request_id: str, text: str) -> Printed:
     """Add a comment to a request, for its approvers. Every card of the request shows it.
 
     \b
     Example:
       signoff comment k3f9 "the customer called, this is right"
     """
-    _say(request_id, text, CommentKind.NOTE, name=name, as_json=as_json, store=store, policy=policy)
+    return _told(*await desk.say(request_id, text, CommentKind.NOTE))
 
 
 @click.command(no_args_is_help=True)
@@ -50,10 +45,8 @@ def comment(request_id: str, text: str, name: str | None, as_json: bool, store: 
 @click.option("--agent", is_flag=True, help="Let the agent's model answer now, from the conversation of its run.")
 @shared_options.who
 @shared_options.as_json
-@shared_options.anywhere
-def ask_back(
-    request_id: str, text: str, agent: bool, name: str | None, as_json: bool, store: str | None, policy: str | None
-) -> None:
+@on_desk()
+async def ask_back(desk: ApprovalDesk, request_id: str, text: str, agent: bool) -> AsyncIterator[Printed]:
     """Ask a question about a request before you decide. The request stays open.
 
     The requester of the run, or the owner of the agent, answers with `signoff reply`. With --agent, the model that made
@@ -65,16 +58,14 @@ def ask_back(
       signoff ask-back k3f9 "Which invoice is this for?"
       signoff ask-back k3f9 "Why not the sandbox?" --agent
     """
-    _say(
-        request_id,
-        text,
-        CommentKind.QUESTION,
-        name=name,
-        as_json=as_json,
-        store=store,
-        policy=policy,
-        asks_agent=agent,
-    )
+    sheet, said = await desk.say(request_id, text, CommentKind.QUESTION, asks_agent=agent)
+    yield _told(sheet, said)
+    if not agent:
+        return
+    if isinstance(desk, LocalDesk):
+        yield _told(sheet, await _agent_answer(desk, sheet["id"], said["comment"]))
+    else:
+        yield Printed(notes=[f"The server asks the agent. To read the reply: signoff show {safe(sheet['id'])}"])
 
 
 @click.command(no_args_is_help=True)
@@ -83,16 +74,8 @@ def ask_back(
 @click.option("--to", "question", metavar="QUESTION", default="", help="ID of the question, if there are several.")
 @shared_options.who
 @shared_options.as_json
-@shared_options.anywhere
-def reply(
-    request_id: str,
-    text: str,
-    question: str,
-    name: str | None,
-    as_json: bool,
-    store: str | None,
-    policy: str | None,
-) -> None:
+@on_desk()
+async def reply(desk: ApprovalDesk, request_id: str, text: str, question: str) -> Printed:
     """Answer a question about a request. `signoff show` lists the questions with their IDs.
 
     \b
@@ -100,59 +83,19 @@ def reply(
       signoff reply k3f9 "Invoice 4711, from March."
       signoff reply k3f9 "Yes." --to p8d2
     """
-    _say(
-        request_id,
-        text,
-        CommentKind.ANSWER,
-        name=name,
-        as_json=as_json,
-        store=store,
-        policy=policy,
-        question=question,
-    )
+    return _told(*await desk.say(request_id, text, CommentKind.ANSWER, question))
 
 
-def _say(
-    request_id: str,
-    text: str,
-    kind: CommentKind,
-    *,
-    name: str | None,
-    as_json: bool,
-    store: str | None,
-    policy: str | None,
-    question: str = "",
-    asks_agent: bool = False,
-) -> None:
-    async def work(desk: ApprovalDesk) -> tuple[Sheet, dict[str, Any]]:
-        return await desk.say(request_id, text, kind, question, asks_agent=asks_agent)
-
-    sheet, said = with_desk(store, policy, name, work)
-    _tell(sheet, said, as_json=as_json)
-    if asks_agent and is_elsewhere(store):
-        if not as_json:
-            click.echo(f"The server asks the agent. To read the reply: signoff show {safe(sheet['id'])}", err=True)
-    elif asks_agent:
-        _tell(sheet, _agent_answer(sheet["id"], said["comment"], store, policy), as_json=as_json)
-
-
-def _agent_answer(request_id: str, question: str, store: str | None, policy: str | None) -> dict[str, Any]:
+async def _agent_answer(desk: LocalDesk, request_id: str, question: str) -> dict[str, Any]:
     """Ask the agent's model the question; return its reply, once it is stored."""
-
-    async def work(broker: Broker, settings: Settings) -> dict[str, Any]:
-        request = await broker.get(request_id)
-        asked = next(one for one in await broker.comments.of(request_id) if one.id == question)
-        options = RunOptions(store=chosen_store(store, settings).address, unattended="park")
-        return comment_data(await answer_question(broker, asked, options), request.secrets)
-
-    return with_broker(store, policy, work)
+    request = await desk.broker.get(request_id)
+    asked = next(one for one in await desk.broker.comments.of(request_id) if one.id == question)
+    options = RunOptions(store=desk.address, unattended="park")
+    return comment_data(await answer_question(desk.broker, asked, options), request.secrets)
 
 
-def _tell(sheet: Sheet, said: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json_line({"request": sheet["id"], **said}))
-        return
-    click.echo(f"{_DONE[said['kind']]}  {safe(said['comment'])}  about {safe(sheet['id'])}  {safe(sheet['title'])}")
+def _told(sheet: Sheet, said: Mapping[str, Any]) -> Printed:
+    lines = [f"{_DONE[said['kind']]}  {safe(said['comment'])}  about {safe(sheet['id'])}  {safe(sheet['title'])}"]
     if said["by"]["kind"] == "model":
-        for line in comment_text(said).split("\n"):
-            click.echo(f"  {line}")
+        lines += [f"  {line}" for line in comment_text(said).split("\n")]
+    return Printed(lines=lines, data={"request": sheet["id"], **said})

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.cli.open_broker import say_where
-from signoff.cli.open_desk import with_desk
+from signoff.cli.desk_command import Printed, on_desk
 from signoff.cli.request_report import moment_of
-from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import by_wall_clock, count, local, safe
-from signoff.core.exit_codes import FAILED
 from signoff.core.visible_text import visible
 from signoff.errors import RequestError
 from signoff.reports.request_sheet import TOLD
@@ -37,35 +33,24 @@ def grants(ctx: click.Context) -> None:
 @grants.command("list")
 @click.option("--all", "everything", is_flag=True, help="Include revoked grants.")
 @shared_options.as_json
-@shared_options.anywhere
-def list_grants(everything: bool, as_json: bool, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def list_grants(desk: ApprovalDesk, everything: bool) -> Printed:
     """List remembered answers, oldest first.
 
     \b
     Example:
       signoff grants list
     """
-
-    async def work(desk: ApprovalDesk) -> Sequence[GrantSheet]:
-        return await desk.grants(everything=everything)
-
-    found = with_desk(store, policy, None, work)
-    if as_json:
-        click.echo(json_line({"grants": [_data(one) for one in found]}))
-        return
-    if not found:
-        click.echo("No remembered answers.")
-    for one in found:
-        for line in _lines(one):
-            click.echo(line)
-    say_where(store, policy, always=not found)
+    found = await desk.grants(everything=everything)
+    lines = [line for one in found for line in _lines(one)] or ["No remembered answers."]
+    return Printed(lines=lines, data={"grants": [_data(one) for one in found]}, where=not found)
 
 
 @grants.command(no_args_is_help=True)
 @click.argument("grant_ids", metavar="ID...", nargs=-1, required=True, shell_complete=id_completion.grants)
 @shared_options.who
-@shared_options.anywhere
-def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def revoke(desk: ApprovalDesk, grant_ids: tuple[str, ...]) -> AsyncIterator[Printed]:
     """Revoke grants.
 
     Calls that they covered ask again.
@@ -74,36 +59,30 @@ def revoke(grant_ids: tuple[str, ...], name: str | None, store: str | None, poli
     Example:
       signoff grants revoke h4w8
     """
-
-    async def work(desk: ApprovalDesk) -> bool:
-        are_all = all([await _revoke(desk, one) for one in dict.fromkeys(grant_ids)])
-        if not are_all:
-            click.echo(f"  {safe(desk.place)}", err=True)
-        return are_all
-
-    if not with_desk(store, policy, name, work):
-        sys.exit(FAILED)
+    are_all = True
+    for one in dict.fromkeys(grant_ids):
+        yield (done := await _revoke(desk, one))
+        are_all = are_all and done.ok
+    if not are_all:
+        yield Printed(notes=[f"  {safe(desk.place)}"])
 
 
-async def _revoke(desk: ApprovalDesk, given: str) -> bool:
+async def _revoke(desk: ApprovalDesk, given: str) -> Printed:
     try:
         grant, done = await desk.revoke(given)
     except RequestError as error:
-        click.echo(f"signoff: {visible(str(error))}", err=True)
-        return False
+        return Printed(notes=[f"signoff: {visible(str(error))}"], ok=False)
     if grant["revoked_at"] is not None:
         when = f"already revoked by {visible(grant['revoked_by'] or '')} at {local(moment_of(grant['revoked_at']))}"
-        click.echo(f"{when}  {safe(done['id'])}")
-    else:
-        click.echo(f"revoked  {safe(done['id'])}  {by_wall_clock(done['text'])}")
-    return True
+        return Printed(lines=[f"{when}  {safe(done['id'])}"])
+    return Printed(lines=[f"revoked  {safe(done['id'])}  {by_wall_clock(done['text'])}"])
 
 
 @grants.command(no_args_is_help=True)
 @click.argument("grant_id", metavar="ID", shell_complete=id_completion.grants)
 @shared_options.as_json
-@shared_options.anywhere
-def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def explain(desk: ApprovalDesk, grant_id: str) -> Printed:
     """Explain one grant.
 
     Prints what it covers, who gave it, how much of it is used, and why it is inactive, if it is.
@@ -112,16 +91,9 @@ def explain(grant_id: str, as_json: bool, store: str | None, policy: str | None)
     Example:
       signoff grants explain h4w8
     """
-
-    async def work(desk: ApprovalDesk) -> GrantSheet:
-        return await desk.grant(grant_id)
-
-    grant = with_desk(store, policy, None, work)
-    if as_json:
-        click.echo(json_line(_data(grant)))
-        return
-    for name, text in _facts(grant):
-        click.echo(f"{click.style(f'{name:8}', bold=True)}  {text}")
+    grant = await desk.grant(grant_id)
+    lines = [f"{click.style(f'{name:8}', bold=True)}  {text}" for name, text in _facts(grant)]
+    return Printed(lines=lines, data=_data(grant))
 
 
 def _data(grant: GrantSheet) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli import shared_options
-from signoff.cli.open_broker import say_where
-from signoff.cli.open_desk import with_desk
+from signoff.cli.desk_command import Printed, run_on_desk
 from signoff.cli.server_choice import is_elsewhere
 from signoff.cli.terminal_text import by_wall_clock, safe
 from signoff.errors import WrongUse
@@ -24,23 +23,22 @@ if TYPE_CHECKING:
 @shared_options.note("The reason; stopped runs report it.")
 @shared_options.who
 @shared_options.anywhere
-def halt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
+def halt(store: str | None, policy: str | None, **given: Any) -> None:
     """Stop everything: no new call runs, in any process that uses this store. Pending requests stay pending.
 
     \b
     Example:
       signoff halt --note "wrong prices in the catalogue"
     """
-
-    async def work(desk: ApprovalDesk) -> str:
-        return await desk.halt(note)
-
     is_new = not is_elsewhere(store) and _meant("halt", store, policy).is_missing
-    said = with_desk(store, policy, name, work, make=True)
-    click.echo(f"Nothing new runs: {safe(by_wall_clock(said))}")
-    say_where(store, policy)
+    run_on_desk(_halted, store=store, policy=policy, make=True, **given)
     if is_new:
         click.echo("Nothing has run with this store yet. This does not stop runs of other users or with another store.")
+
+
+async def _halted(desk: ApprovalDesk, note: str) -> Printed:
+    said = await desk.halt(note)
+    return Printed(lines=[f"Nothing new runs: {safe(by_wall_clock(said))}"], where=True)
 
 
 def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
@@ -58,19 +56,18 @@ def _meant(command: str, store: str | None, policy: str | None) -> ChosenStore:
 @shared_options.note("The reason, for the audit log.")
 @shared_options.who
 @shared_options.anywhere
-def unhalt(note: str, name: str | None, store: str | None, policy: str | None) -> None:
+def unhalt(store: str | None, policy: str | None, **given: Any) -> None:
     """Lift a halt: calls run again.
 
     \b
     Example:
       signoff unhalt
     """
-
-    async def work(desk: ApprovalDesk) -> bool:
-        return await desk.unhalt(note)
-
     if not is_elsewhere(store):
         _meant("unhalt", store, policy)
-    was = with_desk(store, policy, name, work)
-    click.echo("The halt is lifted: calls run again." if was else "There was no halt.")
-    say_where(store, policy)
+    run_on_desk(_lifted, store=store, policy=policy, **given)
+
+
+async def _lifted(desk: ApprovalDesk, note: str) -> Printed:
+    was = await desk.unhalt(note)
+    return Printed(lines=["The halt is lifted: calls run again." if was else "There was no halt."], where=True)

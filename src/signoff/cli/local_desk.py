@@ -60,6 +60,11 @@ class LocalDesk:
     def place(self) -> str:
         return looked_in(chosen_store(self._store, self.settings))
 
+    @property
+    def address(self) -> str:
+        """The store, as a run that is built here is told."""
+        return chosen_store(self._store, self.settings).address
+
     def who(self) -> Actor:
         """The person who answers. Raises `WrongUse` for a person that the project does not list."""
         return whoami(self._name, self.settings, via=VIA)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from signoff.cli import id_completion, shared_options
-from signoff.cli.open_desk import with_desk
+from signoff.cli.desk_command import on_desk
 from signoff.cli.request_report import Sheet, late_text
 from signoff.cli.terminal_text import safe
 from signoff.errors import RequestError
@@ -24,8 +24,8 @@ SAID = ("happened", "did-not", "stop-run")
 @click.argument("said", metavar="happened|did-not|stop-run", type=click.Choice(SAID))
 @shared_options.who
 @shared_options.note("How you know; for the audit log.")
-@shared_options.anywhere
-def outcome(request_id: str, said: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def outcome(desk: ApprovalDesk, request_id: str, said: str, note: str) -> str:
     """Report the outcome of a call that was started and whose process died or stopped responding.
 
     \b
@@ -38,18 +38,14 @@ def outcome(request_id: str, said: str, name: str | None, note: str, store: str 
     Example:
       signoff outcome k3f9 happened --note "the payment is on the account"
     """
-
-    async def work(desk: ApprovalDesk) -> str:
-        if said == "stop-run":
-            return await _stop_run(desk, await desk.request(request_id), note)
-        request = await desk.tell(request_id, happened=said == "happened", note=note)
-        told = "it happened" if said == "happened" else "it did not happen"
-        risk = "" if said == "happened" else f"\n{RISK}"
-        line = await desk.going_on(request["run"]) if request["run"] else ""
-        go_on = f"\n{line}" if line else ""
-        return f"on record: {told}  {_named(request)}{risk}{go_on}"
-
-    click.echo(with_desk(store, policy, name, work))
+    if said == "stop-run":
+        return await _stop_run(desk, await desk.request(request_id), note)
+    request = await desk.tell(request_id, happened=said == "happened", note=note)
+    told = "it happened" if said == "happened" else "it did not happen"
+    risk = "" if said == "happened" else f"\n{RISK}"
+    line = await desk.going_on(request["run"]) if request["run"] else ""
+    go_on = f"\n{line}" if line else ""
+    return f"on record: {told}  {_named(request)}{risk}{go_on}"
 
 
 async def _stop_run(desk: ApprovalDesk, request: Sheet, note: str) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli import shared_options
-from signoff.cli.access_options import check_admin, holder_named, server_address
-from signoff.cli.open_broker import with_broker
-from signoff.cli.open_desk import with_desk
+from signoff.cli.access_options import check_admin, expires, holder_named, server_address
+from signoff.cli.desk_command import Printed, on_broker, run_on_desk
 from signoff.cli.request_report import moment_of
-from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import iso, local, now, pad, when
-from signoff.core.access import AccessKey, AccessKind, link_url
+from signoff.core.access import AccessKind, link_url
 from signoff.core.visible_text import visible
 from signoff.wiring.project import whoami
 
@@ -28,25 +27,20 @@ if TYPE_CHECKING:
 @shared_options.as_json
 @shared_options.anywhere
 @click.pass_context
-def people(ctx: click.Context, as_json: bool, store: str | None, policy: str | None) -> None:
+def people(ctx: click.Context, **place: Any) -> None:
     """List the people who may answer, their roles, and their deputies.
 
     \b
     Example:
       signoff people
     """
-    if ctx.invoked_subcommand is not None:
-        return
+    if ctx.invoked_subcommand is None:
+        run_on_desk(_listed, **place)
 
-    async def work(desk: ApprovalDesk) -> dict[str, Any]:
-        return await desk.people()
 
-    found = with_desk(store, policy, None, work)
-    if as_json:
-        click.echo(json_line({"people": found["people"], "delegations": found["delegations"]}))
-        return
-    for line in _lines(found):
-        click.echo(line)
+async def _listed(desk: ApprovalDesk) -> Printed:
+    found = await desk.people()
+    return Printed(lines=_lines(found), data={"people": found["people"], "delegations": found["delegations"]})
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
@@ -67,19 +61,13 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 @people.command(no_args_is_help=True)
 @click.argument("person", metavar="NAME")
 @click.option("--url", metavar="URL", help="Address of the server. Default: server.url, or where it runs now.")
-@click.option("--expires", default="1d", show_default=True, metavar="WHEN", help="Expiry: 2h, 1d, monday.")
+@expires("1d", "2h, 1d, monday")
 @shared_options.as_json
 @shared_options.who
-@shared_options.where
-def link(
-    person: str,
-    url: str | None,
-    expires: str,
-    as_json: bool,
-    name: str | None,
-    store: str | None,
-    policy: str | None,
-) -> None:
+@on_broker(make=True)
+async def link(
+    broker: Broker, settings: Settings, person: str, url: str | None, lasts: timedelta, name: str | None
+) -> Printed:
     """Create a link that signs NAME in to the server, once. Send it only to that person.
 
     If signoff.yaml names admins, only they can create links for others.
@@ -88,26 +76,17 @@ def link(
     Example:
       signoff people link ana --as ben
     """
-    at = now()
-    lasts = when(expires, at, option="--expires") - at
-
-    async def work(broker: Broker, settings: Settings) -> tuple[AccessKey, str]:
-        by = whoami(name, settings, via="command")
-        holder = holder_named(person, settings)
-        check_admin(by, settings, holder=holder)
-        address = await server_address(url, broker, settings)
-        key, secret = await broker.access.issue(AccessKind.LINK, holder, by=by.name, lasts=lasts)
-        return key, link_url(address, secret)
-
-    key, address = with_broker(store, policy, work, make=True)
-    if as_json:
-        click.echo(json_line({"id": key.id, "person": key.holder, "url": address, "expires_at": iso(key.expires_at)}))
-        return
-    click.echo(address)
-    told = (
-        f"Signs in as {visible(key.holder)}, once, until {local(key.expires_at)}. To revoke it: signoff tokens revoke"
+    by = whoami(name, settings, via="command")
+    holder = holder_named(person, settings)
+    check_admin(by, settings, holder=holder)
+    address = await server_address(url, broker, settings)
+    key, secret = await broker.access.issue(AccessKind.LINK, holder, by=by.name, lasts=lasts)
+    until = f"Signs in as {visible(key.holder)}, once, until {local(key.expires_at)}."
+    return Printed(
+        lines=[link_url(address, secret)],
+        notes=[f"{until} To revoke it: signoff tokens revoke {key.id}"],
+        data={"id": key.id, "person": key.holder, "url": link_url(address, secret), "expires_at": iso(key.expires_at)},
     )
-    click.echo(f"{told} {key.id}", err=True)
 
 
 @click.command(no_args_is_help=True)
@@ -117,9 +96,7 @@ def link(
 @click.option("--end", is_flag=True, help="End the delegation now.")
 @shared_options.who
 @shared_options.anywhere
-def delegate(
-    absent: str, deputy: str, until: str | None, end: bool, name: str | None, store: str | None, policy: str | None
-) -> None:
+def delegate(absent: str, deputy: str, until: str | None, end: bool, **place: Any) -> None:
     """Let DEPUTY answer for ABSENT for a while. The audit log names both.
 
     \b
@@ -132,11 +109,12 @@ def delegate(
     since = now()
     last = when(until, since) if until is not None else None
 
-    async def work(desk: ApprovalDesk) -> tuple[str, str]:
+    async def arranged(desk: ApprovalDesk) -> str:
         if last is None:
-            return await desk.end_delegation(absent, deputy)
-        return await desk.delegate(absent, deputy, last, since)
+            whom, who = await desk.end_delegation(absent, deputy)
+        else:
+            whom, who = await desk.delegate(absent, deputy, last, since)
+        told = f"until {local(last)}" if last is not None else "no longer"
+        return f"{visible(who)} stands in for {visible(whom)} {told}."
 
-    whom, who = with_desk(store, policy, name, work, make=last is not None)
-    told = f"until {local(last)}" if last is not None else "no longer"
-    click.echo(f"{visible(who)} stands in for {visible(whom)} {told}.")
+    run_on_desk(arranged, make=last is not None, **place)

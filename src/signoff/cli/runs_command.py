@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import id_completion, shared_options
+from signoff.cli.desk_command import Printed, on_desk, run_on_desk
 from signoff.cli.inbox_page import loosened_lines
-from signoff.cli.open_broker import say_where
-from signoff.cli.open_desk import with_desk
 from signoff.cli.request_report import moment_of, outcome_step, resume_step
-from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import by_wall_clock, cells, clip, count, now, pad, safe, short_local
 from signoff.core.card import rules_after
 from signoff.core.moment import ago
@@ -22,7 +20,7 @@ from signoff.reports.request_sheet import TOLD
 from signoff.reports.run_report import ALL, GOING, RunsView
 
 if TYPE_CHECKING:
-    from signoff.cli.approval_desk import ApprovalDesk, CancelledRun
+    from signoff.cli.approval_desk import ApprovalDesk
 
 RunSheet = Mapping[str, Any]
 """One or several runs, as returned by `signoff.reports.run_report`."""
@@ -41,15 +39,7 @@ _STATES = ("running", "waiting", "ready", "died", "done", "failed", "cancelled",
 @shared_options.anywhere
 @click.pass_context
 def runs(
-    ctx: click.Context,
-    everything: bool,
-    state: str | None,
-    agent: str,
-    search: str,
-    limit: int,
-    as_json: bool,
-    store: str | None,
-    policy: str | None,
+    ctx: click.Context, everything: bool, state: str | None, agent: str, search: str, limit: int, **place: Any
 ) -> None:
     """List runs, newest first: running, waiting for a person, ready to resume, died; with --all also ended ones.
 
@@ -65,18 +55,13 @@ def runs(
     if everything and state:
         raise click.UsageError("--all and --state exclude each other: a state selects ended runs, too")
     view = RunsView(limit=limit, state=state or (ALL if everything else GOING), agent=agent, text=search)
+    run_on_desk(_listed, view=view, **place)
 
-    async def work(desk: ApprovalDesk) -> RunSheet:
-        return await desk.runs(view)
 
-    found = with_desk(store, policy, None, work)
-    if as_json:
-        told = {"halted": found["halted"], "runs": [_data(one) for one in found["runs"]], "more": found["more"]}
-        click.echo(json_line(told))
-        return
-    for line in _lines(found, view):
-        click.echo(line)
-    say_where(store, policy, always=not found["runs"])
+async def _listed(desk: ApprovalDesk, view: RunsView) -> Printed:
+    found = await desk.runs(view)
+    data = {"halted": found["halted"], "runs": [_data(one) for one in found["runs"]], "more": found["more"]}
+    return Printed(lines=_lines(found, view), data=data, where=not found["runs"])
 
 
 def _data(run: RunSheet) -> dict[str, Any]:
@@ -142,8 +127,8 @@ def _why_it_can_go_on(run: RunSheet) -> str:
 @runs.command(no_args_is_help=True)
 @click.argument("run_id", metavar="RUN", shell_complete=id_completion.runs)
 @shared_options.as_json
-@shared_options.anywhere
-def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def show(desk: ApprovalDesk, run_id: str) -> Printed:
     """Show one run as a timeline: prompt, model texts, calls, verdicts, questions, answers, outcomes, tokens. RUN may
     be a prefix of its ID.
 
@@ -151,16 +136,8 @@ def show(run_id: str, as_json: bool, store: str | None, policy: str | None) -> N
     Example:
       signoff runs show 7kq2
     """
-
-    async def work(desk: ApprovalDesk) -> RunSheet:
-        return await desk.run(run_id)
-
-    found = with_desk(store, policy, None, work)
-    if as_json:
-        click.echo(json_line(_data(found)))
-        return
-    for line in _timeline(found):
-        click.echo(line)
+    found = await desk.run(run_id)
+    return Printed(lines=_timeline(found), data=_data(found))
 
 
 def _timeline(run: RunSheet) -> Iterator[str]:
@@ -197,8 +174,8 @@ def _timeline(run: RunSheet) -> Iterator[str]:
 @click.argument("run_id", metavar="RUN", shell_complete=id_completion.runs)
 @shared_options.who
 @shared_options.note("The reason, for the audit log.")
-@shared_options.anywhere
-def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: str | None) -> None:
+@on_desk()
+async def cancel(desk: ApprovalDesk, run_id: str, note: str) -> str:
     """Cancel a run: its requests are withdrawn, its unused approvals are void, and it cannot be resumed.
 
     A process that executes it stops at its next step. A call that is already running is not stopped.
@@ -207,11 +184,7 @@ def cancel(run_id: str, name: str | None, note: str, store: str | None, policy: 
     Example:
       signoff cancel 7kq2 --note "wrong customer"
     """
-
-    async def work(desk: ApprovalDesk) -> CancelledRun:
-        return await desk.cancel(run_id, note)
-
-    done = with_desk(store, policy, name, work)
+    done = await desk.cancel(run_id, note)
     asked = f"; {count(done.withdrawn, 'request')} withdrawn" if done.withdrawn else ""
     still = "; its process stops at its next step" if done.alive else ""
-    click.echo(f"cancelled  run {safe(done.id)}{asked}{still}")
+    return f"cancelled  run {safe(done.id)}{asked}{still}"

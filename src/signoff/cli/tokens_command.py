@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from signoff.cli import shared_options
-from signoff.cli.access_options import check_admin, holder_named, print_held, revoke_each
-from signoff.cli.open_broker import with_broker
-from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.access_options import check_admin, holder_named, revoke_each
+from signoff.cli.desk_command import Printed, on_broker
 from signoff.cli.terminal_text import iso, local, now, when
 from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.people import person_key
@@ -49,18 +48,17 @@ def tokens(ctx: click.Context) -> None:
 @click.option("--label", default="", metavar="TEXT", help="A label: what the token is for.")
 @shared_options.as_json
 @shared_options.who
-@shared_options.where
-def create(
+@on_broker(make=True)
+async def create(
+    broker: Broker,
+    settings: Settings,
     holder: str,
     program: bool,
     permissions: tuple[str, ...],
     expires: str,
     label: str,
-    as_json: bool,
     name: str | None,
-    store: str | None,
-    policy: str | None,
-) -> None:
+) -> Printed:
     """Create a token for NAME. Its secret is printed once and not stored.
 
     If signoff.yaml names admins, only they can create tokens for others and for programs.
@@ -73,38 +71,26 @@ def create(
     at = now()
     lasts = when(expires, at, option="--expires") - at
     wanted = frozenset(map(Permission, permissions))
-
-    async def work(broker: Broker, settings: Settings) -> tuple[AccessKey, str]:
-        by = whoami(name, settings, via="command")
-        if Permission.PROVISION in wanted and not program:
-            raise WrongUse("only programs can create instances\n  Add --program, and give the program its own name")
-        whose = _program(holder, settings) if program else _person(holder, wanted, settings)
-        check_admin(by, settings, holder=whose)
-        return await broker.access.issue(
-            AccessKind.TOKEN,
-            whose,
-            by=by.name,
-            lasts=lasts,
-            label=label,
-            is_program=program,
-            permissions=wanted,
-        )
-
-    key, secret = with_broker(store, policy, work, make=True)
-    if as_json:
-        click.echo(json_line({**_data(key, at), "secret": secret}))
-        return
-    click.echo(secret)
-    click.echo(f"{_facts(key, at)}  {key.id}", err=True)
-    click.echo("It is not shown again. Programs send it as `Authorization: Bearer …`", err=True)
+    by = whoami(name, settings, via="command")
+    if Permission.PROVISION in wanted and not program:
+        raise WrongUse("only programs can create instances\n  Add --program, and give the program its own name")
+    whose = _program(holder, settings) if program else _person(holder, wanted, settings)
+    check_admin(by, settings, holder=whose)
+    key, secret = await broker.access.issue(
+        AccessKind.TOKEN, whose, by=by.name, lasts=lasts, label=label, is_program=program, permissions=wanted
+    )
+    use = "It is not shown again. Programs send it as `Authorization: Bearer …`"
+    return Printed(
+        lines=[secret], notes=[f"{_facts(key, at)}  {key.id}", use], data={**_data(key, at), "secret": secret}
+    )
 
 
 @tokens.command("list")
 @click.option("--all", "everything", is_flag=True, help="Include expired and revoked tokens.")
 @click.option("--sessions", is_flag=True, help="Include browser sessions and sign-in links.")
 @shared_options.as_json
-@shared_options.where
-def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str | None, sessions: bool = False) -> None:
+@on_broker()
+async def list_tokens(broker: Broker, settings: Settings, everything: bool, sessions: bool = False) -> Printed:
     """List tokens, oldest first.
 
     \b
@@ -112,15 +98,10 @@ def list_tokens(everything: bool, as_json: bool, store: str | None, policy: str 
       signoff tokens list
     """
     at = now()
-
-    async def work(broker: Broker, settings: Settings) -> Sequence[AccessKey]:
-        return await broker.access.list(kind=None if sessions else AccessKind.TOKEN)
-
-    found = [one for one in with_broker(store, policy, work) if everything or not one.refusal(at)]
-    if as_json:
-        click.echo(json_line({"tokens": [_data(one, at) for one in found]}))
-        return
-    print_held(found, lambda one: _lines(one, at), "No tokens.", at=(store, policy))
+    kept = await broker.access.list(kind=None if sessions else AccessKind.TOKEN)
+    found = [one for one in kept if everything or not one.refusal(at)]
+    lines = [line for one in found for line in _lines(one, at)] or ["No tokens."]
+    return Printed(lines=lines, data={"tokens": [_data(one, at) for one in found]}, where=not found)
 
 
 @tokens.command(no_args_is_help=True)
