@@ -97,6 +97,8 @@ def test_what_cannot_be_meant(team: Desk, arguments: tuple[str, ...], told: str)
     assert said.code == (1 if arguments[0] == "revoke" else 2)
     assert told in said.err
     assert said.out == ""
+    if "--expires" in arguments:
+        assert not team.file.exists(), "what cannot be read makes no store"
 
 
 def test_a_link_to_sign_in_with(team: Desk) -> None:

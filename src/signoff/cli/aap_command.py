@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
 
@@ -12,9 +12,9 @@ import click
 
 from signoff.broker.access_keys import INSTANCE_MARK
 from signoff.cli import shared_options
-from signoff.cli.access_options import check_admin, revoke_each, server_address
+from signoff.cli.access_options import check_admin, expires, revoke_each, server_address
 from signoff.cli.desk_command import Printed, on_broker
-from signoff.cli.terminal_text import iso, local, now, when
+from signoff.cli.terminal_text import iso, local, now
 from signoff.core.aap import AapInstance, name_problem
 from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
@@ -46,13 +46,13 @@ def instance(ctx: click.Context) -> None:
 
 @instance.command(no_args_is_help=True)
 @click.argument("called", metavar="NAME")
-@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Expiry: 2h, 90d, 2031-05-24.")
+@expires("90d", "2h, 90d, 2031-05-24")
 @click.option("--here", is_flag=True, help="The agent runs on the server's machine, in the project directory.")
 @shared_options.as_json
 @shared_options.who
 @on_broker(make=True)
 async def create(
-    broker: Broker, settings: Settings, called: str, expires: str, here: bool, name: str | None
+    broker: Broker, settings: Settings, called: str, lasts: timedelta, here: bool, name: str | None
 ) -> Printed:
     """Create an instance called NAME. Its credential is printed once and not stored.
 
@@ -65,7 +65,6 @@ async def create(
       signoff aap instance create support-bot
     """
     at = now()
-    lasts = when(expires, at, option="--expires") - at
     if problem := name_problem(called):
         raise WrongUse(f"an instance needs {problem}")
     by = whoami(name, settings, via="command")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from signoff.cli import shared_options
-from signoff.cli.access_options import check_admin, holder_named, revoke_each
+from signoff.cli.access_options import check_admin, expires, holder_named, revoke_each
 from signoff.cli.desk_command import Printed, on_broker
-from signoff.cli.terminal_text import iso, local, now, when
+from signoff.cli.terminal_text import iso, local, now
 from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.people import person_key
 from signoff.core.visible_text import visible
@@ -44,7 +44,7 @@ def tokens(ctx: click.Context) -> None:
     show_default=True,
     help="What the holder may do. Repeatable. Never more than the person may.",
 )
-@click.option("--expires", default="90d", show_default=True, metavar="WHEN", help="Expiry: 2h, 90d, 2031-05-24.")
+@expires("90d", "2h, 90d, 2031-05-24")
 @click.option("--label", default="", metavar="TEXT", help="A label: what the token is for.")
 @shared_options.as_json
 @shared_options.who
@@ -55,7 +55,7 @@ async def create(
     holder: str,
     program: bool,
     permissions: tuple[str, ...],
-    expires: str,
+    lasts: timedelta,
     label: str,
     name: str | None,
 ) -> Printed:
@@ -69,7 +69,6 @@ async def create(
       signoff tokens create ana --permission read --permission answer --label laptop
     """
     at = now()
-    lasts = when(expires, at, option="--expires") - at
     wanted = frozenset(map(Permission, permissions))
     by = whoami(name, settings, via="command")
     if Permission.PROVISION in wanted and not program:
