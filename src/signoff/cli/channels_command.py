@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -208,8 +209,6 @@ def _secrets(entry: ChannelEntry, kind: ChannelKind) -> Sequence[str]:
 
 
 def _is_set(variable: str) -> bool:
-    import os
-
     return bool(os.environ.get(variable, "").strip())
 
 

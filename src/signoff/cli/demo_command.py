@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.render import draw_card
@@ -69,8 +70,6 @@ def demo(answers: str | None, directory: Path | None, web: bool) -> None:
             raise click.UsageError("--web cannot be combined with --answers: you answer in the web inbox.")
         serve_demo(_scratch(directory)[0] if directory is not None else Path(tempfile.mkdtemp(prefix="signoff-demo-")))
         return
-    from rich.console import Console
-
     console = Console(stderr=True, highlight=False)
     _check_scratch(directory)
     approver = _approver(answers, console)

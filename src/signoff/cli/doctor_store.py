@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -86,8 +87,6 @@ def look_at_store(option: str | None, settings: Settings) -> StoreFacts:
 
 
 def _looked_into(url: str, root: str, name: str, file: str) -> StoreFacts:
-    from contextlib import closing
-
     with closing(open_store(url, root=root)) as store:
         grants, findings, events = run(_read(store))
         findings += _clock(store.clock_lead)

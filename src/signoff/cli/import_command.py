@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -162,8 +163,6 @@ def _counted(result: Imported) -> str:
 
 
 def _start(start: tuple[str, str], target: str) -> str:
-    import shlex
-
     name, prompt = start
     step = "" if target == "." else f"cd {shlex.quote(target)} && "
     return f"{step}signoff run {name} {shlex.quote(' '.join(prompt.split())) if prompt else 'PROMPT'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -96,7 +97,6 @@ def _chosen(
     store: str | None, policy: str | None, view: View, mine: bool, name: str | None
 ) -> tuple[View, ChosenStore]:
     """What to show, and from which store. Reads no file, and imports no reader, unless needed."""
-    from dataclasses import replace
 
     def people() -> Mapping[str, frozenset[str]]:
         from signoff.wiring.project import roles_of, settings_for
@@ -114,8 +114,6 @@ def _chosen(
 
 
 def _mine(view: View, name: str | None, settings: Settings) -> View:
-    from dataclasses import replace
-
     from signoff.wiring.project import whoami
 
     person = whoami(name, settings, via="command")
@@ -127,8 +125,6 @@ def _elsewhere(
     store: str | None, policy: str | None, name: str | None, view: View, *, mine: bool, watch: bool, as_json: bool
 ) -> None:
     """Show the inbox of a server."""
-    from dataclasses import replace
-
     from signoff.cli.server_client import server_for
 
     server = server_for(store, policy, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -83,8 +84,6 @@ def init(directory: Path, agent: str | None, network_reads: bool) -> None:
 
 
 def _schemas() -> Iterator[tuple[str, str]]:
-    import json
-
     for name, file in SCHEMA_FILES.items():
         yield file, json.dumps(schema_of(name), ensure_ascii=False, indent=2) + "\n"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from datetime import datetime
 from importlib import import_module
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, TextIO, cast
@@ -170,8 +171,6 @@ def _warned(
 
 def told(error: SignoffError) -> str:
     """An error as printable text; untrusted names and notes in it are escaped. Wrong use has hints on extra lines."""
-    from datetime import datetime
-
     from signoff.core.moment import error_text
     from signoff.core.safe_text import kept_text
     from signoff.core.visible_text import has_hidden

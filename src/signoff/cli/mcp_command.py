@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 
 import click
 
@@ -76,8 +77,6 @@ def proxy(
       signoff mcp proxy --name github -- npx -y @modelcontextprotocol/server-github
       signoff mcp proxy https://mcp.example/mcp --http 8427 --token-file ~/.config/proxy-token
     """
-    import secrets
-
     if token_file is not None and http is None:
         raise click.UsageError("--token-file needs --http: standard input and output need no token.")
     directory = os.path.realpath(project or os.curdir)

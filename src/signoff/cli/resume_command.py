@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -173,8 +174,6 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
             click.echo("No run is ready to resume. `signoff runs` lists all runs.", err=True)
         return FAILED if refused else 0
 
-    import asyncio
-
     sys.exit(asyncio.run(work()))
 
 
@@ -208,8 +207,6 @@ def _waiting(run_id: str, options: RunOptions) -> Sequence[ApprovalRequest]:
 
 
 def _asked(look: Callable[[Broker, Settings], Coroutine[Any, Any, T]], options: RunOptions) -> T:
-    import asyncio
-
     async def asked() -> T:
         broker, settings = open_broker(options.store, options.policy)
         try:

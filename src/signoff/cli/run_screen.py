@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
@@ -204,8 +205,6 @@ def say_waiting(
 
     `resumer` is the program that resumes the run by itself, if one does.
     """
-    from shutil import get_terminal_size
-
     rows = [{"request": one.id, "summary": one.title or safe_summary(one)} for one in waiting]
     if as_json:
         click.echo(json_line({"waiting": rows, **({"run": run} if run else {})}), file=out)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
+from contextlib import nullcontext
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -136,8 +140,6 @@ def _store_words(store: str | None) -> list[str]:
 
 def need_web() -> None:
     """Raise `MissingExtra` if the packages of the server are not installed."""
-    from importlib import import_module
-
     try:
         for name in ("starlette", "uvicorn", "jinja2"):
             import_module(name)
@@ -155,10 +157,6 @@ def serve_projects(
     begun: Callable[[Service], Awaitable[None]] | None = None,
 ) -> None:
     """Serve until stopped; `begun` is called once clients are served."""
-    import asyncio
-    import threading
-    from contextlib import nullcontext
-
     from signoff.cli.serve_program import stay
     from signoff.server.listener import bound
 

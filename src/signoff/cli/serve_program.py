@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from shlex import quote
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -130,8 +131,6 @@ async def _greet(service: Service, url: str, printer: LinePrinter, *, as_json: b
 
 def as_whom(settings: Settings) -> str:
     """Who has to make links for others, as an option; empty if the user of this process may."""
-    from shlex import quote
-
     admins = [one.name for one in settings.people.values() if one.admin]
     try:
         me = whoami(None, settings, via="command").key

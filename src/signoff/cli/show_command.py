@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -10,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
+from rich.console import Console
 
 from signoff.channels.keyboard import Keyboard
 from signoff.channels.render import WHOLE, Cut, draw_card, draw_facts
@@ -98,15 +100,11 @@ async def _note_reader(desk: ApprovalDesk, sheet: Sheet, *, whole: bool) -> None
 
 
 def _screen() -> Screen:
-    from rich.console import Console
-
     return Screen(Console(file=sys.stdout, markup=False, emoji=False, highlight=False), Keyboard())
 
 
 def _print_argument(sheet: Sheet, name: str) -> None:
     """Print one argument as it would run, secrets masked; a terminal gets control and hidden characters escaped."""
-    import json
-
     if sheet["args"] is None:
         raise WrongUse(str(sheet["problem"]))
     args: Mapping[str, object] = sheet["args"]
@@ -123,8 +121,6 @@ def _print_argument(sheet: Sheet, name: str) -> None:
 
 def _print(draw: Callable[[Screen], None], *, pager: bool) -> None:
     """Print what `draw` draws, through a pager if it does not fit the screen."""
-    from rich.console import Console
-
     console = Console(file=sys.stdout, markup=False, emoji=False, highlight=False)
     screen = Screen(console, Keyboard())
     if not (pager and sys.stdin.isatty() and sys.stdout.isatty()):

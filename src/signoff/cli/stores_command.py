@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,8 +73,6 @@ class StoreSummary:
 
     @classmethod
     def into(cls, kept: KeptStore) -> StoreSummary:
-        from contextlib import closing
-
         def look(tx: Transaction) -> StoreSummary:
             return cls(
                 kept,

@@ -8,6 +8,7 @@ import selectors
 import shutil
 import subprocess
 import time
+import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -51,8 +52,6 @@ def _is_ours(hook: Mapping[str, Any]) -> bool:
 
 def _confirmed() -> Iterator[str]:
     """Yield the keys of the hooks for which Codex's settings hold a hash."""
-    import tomllib
-
     home = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
     with suppress(OSError, ValueError, AttributeError):
         text = bytes_of(Path(home, "config.toml")).decode("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from collections.abc import Mapping
 from threading import Lock
@@ -136,8 +137,6 @@ def _read(directory: str, *, chosen: bool) -> tuple[Settings, str]:
 
 
 def _refusal(file: str) -> str:
-    import shlex
-
     return UNTRUSTED.format(file=file, directory=shlex.quote(os.path.dirname(file)))
 
 

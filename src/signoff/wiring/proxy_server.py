@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import os
@@ -185,8 +186,6 @@ def _caller(ctx: ServerRequestContext[Any]) -> ProxyCaller:
 
 async def serve_stdio(proxy: McpProxy) -> None:
     """Serve the client that started this process over stdio, until it closes the connection."""
-    import asyncio
-
     server = proxy_server(proxy)
     _quiet()
     share_the_process()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -103,7 +103,6 @@ def _halted(home: Home) -> str:
     """Return what the halt switch of a store says, if the store exists; empty if it is not halted."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
-    from contextlib import closing
 
     def look() -> str | None:
         with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}")) as store:
