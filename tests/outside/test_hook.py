@@ -399,3 +399,8 @@ def test_the_answer_cannot_be_written(agent: Agent) -> None:
     line = installed_line(sys.executable, hook_launcher.__file__, "claude-code", ">/dev/full")
     done = subprocess.run(line, input=event, env=agent.env, cwd=agent.directory, capture_output=True, timeout=60)
     assert done.returncode == 2
+
+
+@pytest.mark.parametrize(("limit", "waits"), [(3630, 3600), (45, 15), (35, 5), (30, 15), (3, 1.5), (0.5, 1)])
+def test_people_are_waited_for_as_long_as_was_asked(limit: float, waits: float) -> None:
+    assert hook_launcher.patience_within(limit) == waits

@@ -513,5 +513,5 @@ async def test_nothing_is_looked_for_one_by_one(store: PostgresStore, postgres_u
 
 
 def test_a_database_without_a_store_yet_is_no_fault(postgres_url: str) -> None:
-    found = look_at_store(postgres_url, Settings(policy=Policy(rules=())))
+    found = look_at_store(postgres_url, Settings(policy=Policy(rules=()), people={}))
     assert (found.findings, found.state) == ([], "not created yet: it is created with the first request")

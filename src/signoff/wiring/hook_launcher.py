@@ -75,7 +75,7 @@ def main(arguments: "list[str]") -> int:
             "store": options.get("store", ""),
             "server": options.get("server", ""),
             "token-file": options.get("token-file", ""),
-            "patience": max(1.0, limit - min(30.0, limit / 2)),
+            "patience": patience_within(limit),
             "caller": os.getpid(),
             "attempt": os.urandom(16).hex(),
         }
@@ -86,6 +86,11 @@ def main(arguments: "list[str]") -> int:
         return code
     except BaseException as error:
         return _refused(error)
+
+
+def patience_within(limit: float) -> float:
+    """Return for how many seconds people are waited for: `hook install --wait` adds half a minute for the rest."""
+    return limit - 30 if limit > 31 else max(1.0, limit / 2)
 
 
 def _end_after(limit: float) -> None:
