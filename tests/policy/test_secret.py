@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.profiles import examples
 from tests.tables import table
 
-from signoff.policy.secret import holds_secrets, may_match_secret, secret_place
+from signoff.policy.secret import _places, holds_secrets, is_plain, may_match_secret, secret_place
 
 SECRET = """
     ~/.ssh ~/.ssh/config ~/.ssh/known_hosts .ssh/id_rsa /home/ana/.ssh/id_ed25519 x/.ssh/y/z
@@ -100,6 +100,28 @@ def _pairs(draw: st.DrawFn, paths: str, *slashes: str) -> tuple[str, str]:
 @given(_pairs(SECRET, "//", "/./", "///", "/x/../"))
 def test_another_spelling_is_as_secret(pair: tuple[str, str]) -> None:
     assert secret_place(pair[1]), pair
+
+
+_STARTS = ("/", "/home/ana/", "/home/", "/root/", "/srv/shop/", "/proc/1/", "/etc/", "/Users/ana/Library/", "/var/run/")
+
+
+@st.composite
+def _absolute(draw: st.DrawFn) -> str:
+    """A path made of names that are known, which say something only together or only in certain places."""
+    known = [*_places().vocabulary.split("\n"), *_places().roots.split("\n"), "x", "a.json", "..", "task", "dev", "tcp"]
+    names = st.lists(st.sampled_from([*known, *SECRET.split(), *PLAIN.split()]), min_size=1, max_size=3)
+    parts = "/".join(name.removeprefix("~").strip("/") for name in draw(names))
+    return _respelled(draw, draw(st.sampled_from(_STARTS)) + parts, ("//", "/./"))
+
+
+@examples(5_000, daily=500)
+@given(_absolute())
+def test_the_quick_look_passes_no_secret_place(path: str) -> None:
+    assert not (is_plain(path) and secret_place(path)), secret_place(path)
+
+
+def test_the_quick_look_passes_ordinary_files() -> None:
+    assert all(map(is_plain, ("/srv/shop/src/app.py", "/home/ana/shop/README.md", "/srv/shop/package.json")))
 
 
 @examples(2_000, daily=50)
