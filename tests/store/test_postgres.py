@@ -19,10 +19,7 @@ from tests.store.asked import sql_of
 from tests.store.children import ended, forked, started
 from tests.store.proxy import Proxy
 
-from signoff.cli.doctor_store import look_at_store
-from signoff.config import Settings
 from signoff.errors import StoreError, StoreUnavailable, WrongUse
-from signoff.policy.engine import Policy
 from signoff.ports import Transaction
 from signoff.store.dialect import postgres
 from signoff.store.postgres import PostgresStore
@@ -510,8 +507,3 @@ async def test_nothing_is_looked_for_one_by_one(store: PostgresStore, postgres_u
                 lines += (row[0] for row in connection.execute(f"explain execute {name}_{number}{values}".encode()))
             plans[name] = "\n".join(lines)
     assert [(name, index, plans[name]) for name, index in INDICES if index not in plans[name]] == []
-
-
-def test_a_database_without_a_store_yet_is_no_fault(postgres_url: str) -> None:
-    found = look_at_store(postgres_url, Settings(policy=Policy(rules=()), people={}))
-    assert (found.findings, found.state) == ([], "not created yet: it is created with the first request")
