@@ -13,11 +13,11 @@ from tests.gate.agents import calls
 from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
-from signoff.core.offer import wider_terms
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe_text import spelled_out
 from signoff.core.terms import Terms
+from signoff.policy.grant_text import spelled_out
+from signoff.policy.offer import wider_terms
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
 from signoff.toolsets import filesystem_rw, shell_file_ops

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import pytest
+from tests.matches import varying
 from tests.ready import ready
 
 from signoff.broker import Broker
@@ -98,6 +99,7 @@ async def ask(broker: Broker, call_id: str = "c1", *, need: Requirement | None =
         tool_name=tool,
         args=args,
         call=call,
+        may_vary=varying(call),
         verdict=Verdict(effect=Effect.ASK, requirement=need or Requirement()),
         **more,
     )

@@ -30,6 +30,7 @@ from hypothesis.stateful import (
 )
 from tests.broker.conftest import RAM
 from tests.broker.model import FILE, Happened, Life, Made, Model, No, Question, Remembered, same
+from tests.matches import ANY, below, facts_of, match, up_to, varying
 from tests.ready import ready
 
 from signoff.broker import Broker
@@ -42,7 +43,7 @@ from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.record import START, Entry
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
-from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
+from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import SignoffError
 from signoff.ports import Store, Transaction
@@ -210,6 +211,7 @@ class Asked:
             tool_name=tool,
             args=args,
             call=call,
+            may_vary=varying(call),
             verdict=Verdict(effect=Effect.ASK, requirement=self.need),
             schema=SCHEMA,
             requester=self.requester,
@@ -299,17 +301,17 @@ def terms_of(wish: tuple[str, Limits], tool: str, args: Mapping[str, Any], now: 
     form, limit = wish
     until = now + limit["until"] if limit["until"] else None
     wide = {
-        "amount": ArgCondition(arg="amount", fits=Fits.AT_MOST, value=args.get("amount")),
-        "path": ArgCondition(arg="path", fits=Fits.UNDER, value=str(args.get("path")).rpartition("/")[0]),
-        "content": ArgCondition(arg="content", fits=Fits.ANY),
-        "command": ArgCondition(arg="command", fits=Fits.UNDER, value="bin"),
+        "amount": up_to(args.get("amount")),
+        "path": below(str(args.get("path")).rpartition("/")[0]),
+        "content": ANY,
+        "command": below("bin"),
     }
-    patterns = {
+    matches = {
         "exact": None,
-        "wide": tuple(wide.get(name, ArgCondition(arg=name, fits=Fits.IS, value=args[name])) for name in args),
-        "everything": tuple(ArgCondition(arg=name, fits=Fits.ANY) for name in args),
+        "wide": match(**{name: wide.get(name, args[name]) for name in args}),
+        "everything": match(**dict.fromkeys(args, ANY)),
     }
-    return Terms(**{**limit, "until": until, "pattern": patterns[form]})
+    return Terms(**{**limit, "until": until, "match": matches[form]})
 
 
 @dataclass(frozen=True)
@@ -785,7 +787,7 @@ class AnyOrder(RuleBasedStateMachine):
         chain = tuple(made.worker.split(" > ")) if made.worker else ()
         call = Call(tool=made.tool, args=made.args, worker=chain, schema_hash=made.schema, resolved=made.leads)
         where = {Scope.RUN: made.run, Scope.SESSION: made.session, Scope.WORKER: made.worker}
-        found = self.do(together(self.broker(n + i).grants.recall(call, where) for i in range(times)))
+        found = self.do(together(self.broker(n + i).grants.recall(facts_of(call), where) for i in range(times)))
         ids = [one.id for one in self.do(self.brokers[0].grants.list(revoked=True))]
         events: list[Happened] = []
         for grant in found:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from signoff.core.terms import ArgCondition, Fits, Terms
+from signoff.core.terms import Terms
 from signoff.core.verdict import OnTimeout, Requirement
 
 FILE = {
@@ -475,18 +475,19 @@ class Model:
     def may_remember(self, question: Question, terms: Terms, args: Mapping[str, Any], *, yes: bool) -> bool:
         if not question.may_stand_in:
             return False
-        wide = [one for one in terms.pattern or () if one.fits is not Fits.IS]
-        if terms.pattern is not None and not _is_narrow(question.tool, terms.pattern, args):
+        opened = said(terms).items() if terms.match is not None else ()
+        wide = [(arg, one) for arg, one in opened if isinstance(one, Mapping)]
+        if terms.match is not None and not _is_narrow(question.tool, terms, args):
             return False
         if not {"run": question.run, "session": question.session, "worker": question.worker, "project": "here"}[
             terms.scope
         ]:
             return False
-        if terms.pattern is not None and not same(args, question.args):
+        if terms.match is not None and not same(args, question.args):
             return False  # edited: nobody has looked where the paths lead
         if not yes and (terms.max_uses is not None or terms.budget is not None):
             return False
-        if not yes and any(one.fits is Fits.AT_MOST for one in wide):
+        if not yes and any("<=" in one for _, one in wide):
             return False
         if terms.max_uses is not None and terms.max_uses < 1:
             return False
@@ -495,7 +496,7 @@ class Model:
             number(args.get(budget.arg)) is None or not budget.limit.is_finite() or budget.limit <= 0
         ):
             return False
-        money = [one.arg for one in wide if one.fits is Fits.AT_MOST]
+        money = [arg for arg, one in wide if "<=" in one]
         ends = terms.until is not None or terms.max_uses is not None or (budget is not None and budget.arg in money)
         return ends or not money or not yes
 
@@ -505,7 +506,7 @@ class Model:
             yes=yes,
             tool=question.tool,
             schema=question.schema,
-            args=args if terms.pattern is None else None,
+            args=args if terms.match is None else None,
             terms=terms,
             where=where[terms.scope],
             agent=question.worker.rpartition(" > ")[2] if yes else "",
@@ -530,9 +531,8 @@ class Model:
                 return False
         if grant.args is not None:
             return same(grant.args, call.args)
-        assert terms.pattern is not None
-        return {one.arg for one in terms.pattern} == set(call.args) and all(
-            fits(one, call.args[one.arg], call.leads, yes=grant.yes) for one in terms.pattern
+        return said(terms).keys() == call.args.keys() and all(
+            fits(one, call.args[arg], call.leads, yes=grant.yes) for arg, one in said(terms).items()
         )
 
     def spent(self, grant: Remembered) -> Fraction:
@@ -575,25 +575,26 @@ def number(value: object) -> Fraction | None:
     return Fraction(Decimal(str(value))) if value >= 0 else None
 
 
-def fits(condition: ArgCondition, value: object, leads: Mapping[str, str], *, yes: bool = True) -> bool:
-    match condition.fits:
-        case Fits.IS:
-            return same(condition.value, value)
-        case Fits.ANY:
+def said(terms: Terms) -> Mapping[str, Any]:
+    """What is remembered of each argument."""
+    assert terms.match is not None
+    return {arg: one for arg, one in terms.match["args"].items() if arg != "*"}
+
+
+def fits(condition: object, value: object, leads: Mapping[str, str], *, yes: bool = True) -> bool:
+    match condition:
+        case {"exists": True}:
             return True
-        case Fits.COMMAND:  # no command is asked about here
-            return False
-        case Fits.AT_MOST:
-            amount, limit = number(value), number(condition.value)
+        case {"<=": most}:
+            amount, limit = number(value), number(most)
             return amount is not None and limit is not None and amount <= limit
-        case Fits.UNDER if not yes:
-            directory = str(condition.value)
+        case {"below": str() as directory} if not yes:
             ways = (_walked(value), leads.get(value, "")) if isinstance(value, str) else ()
             return any(way == directory or way.startswith(f"{directory}/") for way in ways)
-        case Fits.UNDER:
-            return (
-                isinstance(value, str) and _stays_in(value, str(condition.value)) and leads.get(value, value) == value
-            )
+        case {"below": str() as directory}:
+            return isinstance(value, str) and _stays_in(value, directory) and leads.get(value, value) == value
+        case _:
+            return same(condition, value)
 
 
 def _walked(path: str) -> str:
@@ -615,19 +616,21 @@ def _stays_in(path: str, directory: str) -> bool:
     return steps[: len(above)] == above and bool(rest) and not odd
 
 
-def _is_narrow(tool: str, pattern: Sequence[ArgCondition], args: Mapping[str, Any]) -> bool:
-    """Whether a pattern opens no more than one thing: the directory of a path, or the room below an amount."""
-    if tool not in ("pay", "write") or [one.arg for one in pattern] != list(args):
+def _is_narrow(tool: str, terms: Terms, args: Mapping[str, Any]) -> bool:
+    """Whether a match opens no more than one thing: the directory of a path, or the room below an amount."""
+    by_arg = said(terms)
+    if tool not in ("pay", "write") or list(by_arg) != list(args):
         return False
-    by_arg = {one.arg: one for one in pattern}
-    others = [one for one in pattern if one.arg not in ("path", "content", "amount")]
-    if not all(one.fits is Fits.IS and same(one.value, args[one.arg]) for one in others):
+    others = [arg for arg in by_arg if arg not in ("path", "content", "amount")]
+    if not all(same(by_arg[arg], args[arg]) for arg in others):
         return False
     if tool == "pay":
-        amount = by_arg["amount"]
         limit = number(args["amount"])
-        return amount.fits is Fits.AT_MOST and limit is not None and number(amount.value) == limit > 0
+        amount = by_arg["amount"]
+        return isinstance(amount, Mapping) and limit is not None and number(amount.get("<=")) == limit > 0
     path = by_arg["path"]
     directory = str(args["path"]).rpartition("/")[0]
     plain = all(one not in ("", ".", "..") for one in directory.split("/"))
-    return path.fits is Fits.UNDER and path.value == directory and plain and by_arg["content"].fits is Fits.ANY
+    return (
+        isinstance(path, Mapping) and path.get("below") == directory and plain and by_arg["content"] == {"exists": True}
+    )

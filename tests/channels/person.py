@@ -17,6 +17,7 @@ from typing import Any
 import pexpect
 from rich.cells import cell_len
 from tests import start
+from tests.matches import varying
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
@@ -40,7 +41,15 @@ def request(tool: str = "write_file", args: dict[str, Any] | None = None, **fiel
         errors=fields.pop("errors", ()),
     )
     call = Call(tool=tool, args=args, worker=("triage",), toolset="files", labels=frozenset({"fs.write"}))
-    known = {"tool_call_id": "c1", "id": f"r-{tool}", "tool_name": tool, "args": args, "call": call, "verdict": verdict}
+    known: dict[str, Any] = {
+        "tool_call_id": "c1",
+        "id": f"r-{tool}",
+        "tool_name": tool,
+        "args": args,
+        "call": call,
+        "verdict": verdict,
+    }
+    known["may_vary"] = varying(fields.get("call") or call)
     return ApprovalRequest(**known | fields)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.channels.person import COLOUR, PAGE, PROMPT, request, sitting_at
+from tests.matches import ANY, below, match
 from tests.pairwise import cases
 
 from signoff.channels.render import TerminalLook, draw_card
@@ -225,7 +226,7 @@ def test_calls_like_it(tmp_path: Path) -> None:
         assert f'From then on: always write_file, with path any path inside "docs" {CALM}, any content;' in shown
         ana.sees("you approve it, and calls like it")
         [decision] = ana.decides()
-        assert decision.terms is not None and [one.fits for one in decision.terms.pattern or ()] == ["under", "any"]
+        assert decision.terms is not None and decision.terms.match == match(path=below("docs"), content=ANY)
 
 
 def test_calls_like_it_are_not_offered_where_nothing_can_be_said_of_them(tmp_path: Path) -> None:

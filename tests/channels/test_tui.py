@@ -11,6 +11,7 @@ import pytest
 from tests.channels.person import request
 from tests.channels.test_looks import PAYLOADS
 from tests.channels.tui import ANA, PATIENCE, START, cut, outcome, reading
+from tests.matches import ANY, below, match
 from tests.profiles import NIGHTLY
 
 from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
@@ -574,7 +575,7 @@ async def test_calls_like_it_each_under_a_number() -> None:
         await ana.presses("2")
         decision = outcome(entry)
         assert decision is not None and decision.approved and decision.by == ANA and decision.terms is not None
-        assert [str(one.fits) for one in decision.terms.pattern or ()] == ["under", "any"]
+        assert decision.terms.match == match(path=below("docs"), content=ANY)
 
 
 DIFF = ("--- signoff.yaml (now)", "+++ signoff.yaml (then)", "@@ -1 +1,2 @@", " policy:", "+  - {allow: write_file}")

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import pexpect
 import pytest
 from tests import start
+from tests.matches import varying
 from tests.ready import ready
 
 from signoff.broker import Broker
@@ -75,7 +76,7 @@ def asks(
         **(call or {}),
     )
     verdict = Verdict(effect=Effect.ASK, rules=("rule-9",), reason="the policy asks about this tool", requirement=needs)
-    known: dict[str, Any] = {"schema": SCHEMA, "verdict": verdict, **fields}
+    known: dict[str, Any] = {"schema": SCHEMA, "verdict": verdict, "may_vary": varying(made), **fields}
     return ApprovalRequest(tool_call_id=made.call_id, tool_name=tool, args=args, call=made, **known)
 
 

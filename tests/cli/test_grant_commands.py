@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.cli.desk import Desk, asks
 from tests.cli.wording import MOMENT, Wording
+from tests.matches import facts_of
 
 from signoff.broker import Broker
 from signoff.core.call import Call
@@ -30,7 +31,7 @@ def listed(desk: Desk, *more: str) -> list[Any]:
 def spend(desk: Desk, amount: int) -> Grant | None:
     args = {"to": "ana", "amount": amount, "currency": "EUR"}
     call = Call(tool="pay", args=args, schema_hash="h", worker=("triage",))
-    return desk.do(lambda broker: broker.grants.recall(call, {}))
+    return desk.do(lambda broker: broker.grants.recall(facts_of(call), {}))
 
 
 def test_nothing_is_remembered(desk: Desk, wording: Wording) -> None:

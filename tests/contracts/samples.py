@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+from tests.matches import ANY, below, match, up_to
+
 from signoff.core.aap import AapDecision, AapInstance, AapOutcome, AapRequest, AapStatus, AapUpdate
 from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.call import Call, Veiled
@@ -24,7 +26,7 @@ from signoff.core.request import ApprovalRequest
 from signoff.core.request_filter import ListState, RequestFilter
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun, Segment
 from signoff.core.subject import Subject, SubjectKind
-from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
+from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.ports import Transaction
 
@@ -114,13 +116,7 @@ REQUIREMENT = Requirement(
 )
 RICH_TERMS = Terms(
     scope=Scope.WORKER,
-    pattern=(
-        ArgCondition(arg="path", fits=Fits.UNDER, value="a/b"),
-        ArgCondition(arg="amount", fits=Fits.AT_MOST, value=19.99),
-        ArgCondition(arg="flag", fits=Fits.IS, value=False),
-        ArgCondition(arg="list", fits=Fits.IS, value=[1, {"x": None}, TEXT]),
-        ArgCondition(arg="text", fits=Fits.ANY),
-    ),
+    match=match(path=below("a/b"), amount=up_to(19.99), flag=False, list=[1, {"x": None}, TEXT], text=ANY),
     until=datetime(2027, 3, 1, 8, 30, 0, 123_456, tzinfo=timezone(timedelta(hours=5, minutes=30))),
     max_uses=0,
     budget=Budget(arg="amount", limit=Decimal("200.10"), daily=True),
@@ -190,7 +186,7 @@ RICH_GRANT = Grant(
     schema_hash=digest("schema"),
     toolset="bänk",
     where="triage > analyzer",
-    pattern=RICH_TERMS.pattern,
+    match=RICH_TERMS.match,
     until=RICH_TERMS.until,
     max_uses=3,
     budget=Budget(arg="amount", limit=Decimal("1E+2")),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import pytest
 from tests.contracts import samples
 from tests.contracts.samples import NOON, at, chained, draft, grant, request, run, segment
+from tests.matches import ANY, match
 
 from signoff.core.call import Call, Veiled
 from signoff.core.decision import ApprovalDecision
@@ -22,7 +23,6 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import MOST_ANSWERS, NO_ANSWERS, EarlierAnswers, Tally
 from signoff.core.run import RunState
 from signoff.core.subject import Subject, SubjectKind
-from signoff.core.terms import ArgCondition, Fits
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import Stale, StoreError
 from signoff.ports import Store, Transaction
@@ -531,7 +531,7 @@ async def test_a_result_is_kept_byte_by_byte(store: Store) -> None:
 
 
 async def test_a_grant_comes_back_as_it_was(store: Store) -> None:
-    plain = dataclasses.replace(samples.RICH_GRANT, id="g-plain", pattern=None, memory_key="k", budget=None, until=None)
+    plain = dataclasses.replace(samples.RICH_GRANT, id="g-plain", match=None, memory_key="k", budget=None, until=None)
     await put(store, "grants.add", samples.RICH_GRANT, plain, grant(1))
     assert await got(store, "grants.get", "g-rich") == samples.RICH_GRANT
     assert str((await got(store, "grants.get", "g-rich")).spent) == "12.340"
@@ -540,18 +540,18 @@ async def test_a_grant_comes_back_as_it_was(store: Store) -> None:
     assert await got(store, "grants.get", "unknown") is None
 
 
-async def test_grants_are_found_by_exact_arguments_or_as_patterns_of_the_tool(store: Store) -> None:
-    anything = (ArgCondition(arg="n", fits=Fits.ANY),)
+async def test_grants_are_found_by_exact_arguments_or_as_matches_of_the_tool(store: Store) -> None:
+    anything = match(n=ANY)
     await put(
         store,
         "grants.add",
         grant(1),
         grant(2),
         grant(3, memory_key="key1", revoked_at=at(1)),
-        grant(4, memory_key="", pattern=anything),
-        grant(5, memory_key="", pattern=anything, tool="other"),
-        grant(6, memory_key="", pattern=(), revoked_at=at(1)),
-        grant(7, memory_key="", pattern=()),
+        grant(4, memory_key="", match=anything),
+        grant(5, memory_key="", match=anything, tool="other"),
+        grant(6, memory_key="", match=match(), revoked_at=at(1)),
+        grant(7, memory_key="", match=match()),
         grant(8, memory_key="key1", approved=False),
         grant(9, memory_key="key1", tool="other"),
     )

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.contracts import samples
 from tests.contracts.samples import at, chained
+from tests.matches import ANY, match
 from tests.postgres import Reused
 from tests.profiles import examples
 from tests.ready import ready
@@ -36,7 +37,6 @@ from signoff.core.lifecycle import (
 )
 from signoff.core.run import RunState
 from signoff.core.subject import Subject, SubjectKind
-from signoff.core.terms import ArgCondition, Fits
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.errors import RequestError, WrongUse
 from signoff.ports import Store, Transaction
@@ -102,12 +102,12 @@ def advanced(draw: st.DrawFn) -> Change:
 
 @st.composite
 def remembered(draw: st.DrawFn) -> Change:
-    pattern = draw(st.sampled_from([None, (), (ArgCondition(arg="n", fits=Fits.ANY),)]))
+    covered = draw(st.sampled_from([None, match(), match(n=ANY)]))
     one = samples.grant(
         draw(NUMBERS),
         tool=draw(st.sampled_from(["deploy", "other"])),
-        memory_key="" if pattern is not None else draw(st.sampled_from(["key1", "key2"])),
-        pattern=pattern,
+        memory_key="" if covered is not None else draw(st.sampled_from(["key1", "key2"])),
+        match=covered,
         revoked_at=draw(st.sampled_from([None, None, at(1)])),
         note=draw(TEXTS),
     )

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.matches import varying
 from tests.profiles import examples
 from tests.tables import table
 
@@ -37,9 +38,8 @@ def request(args: dict[str, Any] | None = None, **fields: Any) -> ApprovalReques
     unreadable = fields.pop("unreadable", ())
     tool = fields.pop("tool", "write_file")
     call = Call(tool=tool, args=args, worker=("triage", "analyzer"), toolset="files", unreadable=unreadable)
-    return ApprovalRequest(
-        **{"tool_call_id": "c1", "id": "r1", "tool_name": tool, "args": args, "call": call, "verdict": verdict} | fields
-    )
+    known = {"tool_call_id": "c1", "id": "r1", "tool_name": tool, "args": args, "call": call, "verdict": verdict}
+    return ApprovalRequest(**known | {"may_vary": varying(call)} | fields)
 
 
 def arg(card: Card, name: str) -> CardArg:

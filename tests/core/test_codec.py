@@ -24,7 +24,7 @@ from signoff.core.mode import ApprovalMode
 from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
-from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
+from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
 from signoff.errors import SchemaError, StoreDamaged
@@ -47,13 +47,12 @@ TEXTS = st.lists(TEXT, max_size=3).map(tuple)
 SETS = st.frozensets(TEXT, max_size=3)
 
 ACTORS = st.builds(Actor, name=TEXT, kind=st.sampled_from(ActorKind), roles=SETS, via=TEXT)
-CONDITIONS = st.builds(ArgCondition, arg=TEXT, fits=st.sampled_from(Fits), value=JSON)
 BUDGETS = st.builds(Budget, arg=TEXT, limit=AMOUNTS, daily=st.booleans())
-PATTERNS = st.none() | st.lists(CONDITIONS, max_size=3).map(tuple)
+MATCHES = st.none() | OBJECTS
 TERMS = st.builds(
     Terms,
     scope=st.sampled_from(Scope),
-    pattern=PATTERNS,
+    match=MATCHES,
     until=st.none() | TIMES,
     max_uses=st.none() | st.integers(0, 99),
     budget=st.none() | BUDGETS,
@@ -84,7 +83,7 @@ GRANTS = st.builds(
     toolset=st.none() | TEXT,
     id=TEXT,
     where=TEXT,
-    pattern=PATTERNS,
+    match=MATCHES,
     until=st.none() | TIMES,
     max_uses=st.none() | st.integers(0, 99),
     budget=st.none() | BUDGETS,

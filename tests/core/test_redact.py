@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.matches import match
 from tests.profiles import NIGHTLY, examples
 from tests.tables import table
 
@@ -25,10 +26,9 @@ from signoff.core.people import Actor
 from signoff.core.redact import Redacted, redact, redact_text, redacted_beginning, restore
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import RequestContext
-from signoff.core.safe_text import grant_line
-from signoff.core.terms import ArgCondition, Fits
 from signoff.errors import CannotCanonicalise, EditRefused
 from signoff.gate.run_saver import saved_result
+from signoff.policy.grant_text import grant_line
 from signoff.policy.match_result import in_one_line
 from signoff.policy.sql.read import read_sql
 from signoff.reports.request_sheet import request_data
@@ -191,9 +191,9 @@ def test_a_credential_of_signoff_is_masked_everywhere(own: str) -> None:
     assert own not in str(card_for(request)) and own not in safe_summary(request)
     assert own not in str(card_for(request.changed_to(metadata={}, summary="")))
     assert own not in str(request_data(request, card_for(request), "", ()) | {"schema": None})
-    for pattern in (None, (ArgCondition(arg="to", fits=Fits.IS, value=own),)):
+    for said in (None, match(to=own), {"args": {"to": {"in": [own]}}}):
         decision = ApprovalDecision(approved=True, remember=Remember.ALWAYS, by=Actor(name="ana"))
-        grant = replace(grant_for(request, request.call or Call(tool=own), decision, "x"), pattern=pattern)
+        grant = replace(grant_for(request, request.call or Call(tool=own), decision, "x"), match=said)
         told = grant_line(grant)
         assert own not in told and "⟦masked 1: signoff credential⟧" in told and "U+27" not in told
     shown = request.changed_to(title=safe_summary(request), deadline=NOON)

@@ -16,6 +16,7 @@ from tests.crash.faults import Faults
 from tests.crash.fork import Child, together
 from tests.crash.stage import Stage, begin, kept_run_of, opened, take_up
 from tests.crash.trips import Case, effects_of
+from tests.matches import facts_of
 
 from signoff.broker import Broker
 from signoff.broker.deadlines import feed
@@ -186,7 +187,7 @@ def grants(url: str, *, max_uses: int | None, limit: int | None) -> dict[str, An
             places = {Scope.PROJECT: "project"}
             await broker.grants.list()
             ready()
-            used = [await broker.grants.recall(_call(number * 100 + turn), places) for turn in range(5)]
+            used = [await broker.grants.recall(facts_of(_call(number * 100 + turn)), places) for turn in range(5)]
             return sum(one is not None for one in used)
 
         return with_broker(url, work)

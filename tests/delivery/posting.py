@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, cast
 
+from tests.matches import varying
+
 from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
@@ -142,11 +144,13 @@ def post_for(broker: Broker, *routes: Board | Route) -> Reconciler:
 
 def question(call_id: str, run: str = "r1", need: Requirement | None = None, **more: Any) -> ApprovalRequest:
     args = {"to": "bob", "amount": 5}
+    call = Call(tool="pay", args=args, call_id=call_id, run_id=run or call_id, conversation_id=more.pop("talk", ""))
     return ApprovalRequest(
         tool_call_id=call_id,
         tool_name="pay",
         args=args,
-        call=Call(tool="pay", args=args, call_id=call_id, run_id=run or call_id, conversation_id=more.pop("talk", "")),
+        call=call,
+        may_vary=varying(call),
         verdict=Verdict(effect=Effect.ASK, requirement=need or Requirement()),
         run=run,
         **more,

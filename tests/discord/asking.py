@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import HealthCheck
 from hypothesis import strategies as st
+from tests.matches import varying
 from tests.profiles import examples
 
 from signoff.channels.discord.custom_id import Press
@@ -54,6 +55,7 @@ def asked(tool: str = "pay_invoice", args: dict[str, Any] | None = None, **field
         "tool_name": tool,
         "args": args,
         "call": call,
+        "may_vary": varying(call),
         "verdict": verdict,
         "schema": SCHEMA,
         "opened_at": AT,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.discord.service import Answered, Message, Person, Place, Service
+from tests.matches import varying
 from tests.ready import ready
 
 from signoff.broker import Broker
@@ -126,7 +127,9 @@ class House:
             )
             verdict = Verdict(effect=Effect.ASK, rules=("pay:1",), reason="money", requirement=wanted)
             request = ApprovalRequest(tool_call_id=call_id, tool_name=name, args=dict(args), call=call, verdict=verdict)
-            requests.append(replace(request, schema=SCHEMA, requester=requester, metadata=metadata or {}))
+            requests.append(
+                replace(request, may_vary=varying(call), schema=SCHEMA, requester=requester, metadata=metadata or {})
+            )
         return await self.broker.open(requests)
 
     async def message(self, request: ApprovalRequest, fits: Callable[[Message], bool] = lambda _: True) -> Message:

@@ -18,13 +18,13 @@ from signoff.channels.discord.remember_menu import choices, confirm_sheet, decis
 from signoff.channels.discord.sheet import Form, Menu
 from signoff.core.call import Veiled
 from signoff.core.canonical import canonical
-from signoff.core.grant import Grant, grant_text
+from signoff.core.grant import Grant
 from signoff.core.redact import redact, restore
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe_text import safe_grant_text
 from signoff.core.terms import Scope
 from signoff.core.verdict import Requirement
 from signoff.errors import CannotCanonicalise, EditRefused
+from signoff.policy.grant_text import grant_text
 
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
 
@@ -131,7 +131,7 @@ def test_what_is_not_json_says_where(text: str, why: str) -> None:
 def texts_of(request: ApprovalRequest, now: datetime | None = NOW) -> list[tuple[str, str]]:
     assert request.call is not None
     return [
-        (value, safe_grant_text(Grant.of(request.call, decision, summary="pay ACME")))
+        (value, grant_text(Grant.of(request.call, decision, summary="pay ACME")))
         for value, decision in choices(request, now)
     ]
 

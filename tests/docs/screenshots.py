@@ -17,6 +17,7 @@ import uvicorn
 from playwright.sync_api import sync_playwright
 from starlette.requests import HTTPConnection
 from tests.browser.conftest import executable
+from tests.matches import varying
 from tests.ready import ready
 
 from signoff.broker import Broker
@@ -69,6 +70,7 @@ def request(number: int, tool: str, args: Mapping[str, Any], why: str, rule: str
         tool_name=tool,
         args=args,
         call=call,
+        may_vary=varying(call),
         run=run,
         requester="rosa",
         verdict=Verdict(effect=Effect.ASK, rules=(rule,), reason=why, requirement=requirement),

@@ -14,12 +14,12 @@ from tests.gate.agents import Till, agent_with, calls, pays
 from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
-from signoff.core.offer import offers, wider_terms
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe_text import spelled_out
 from signoff.core.terms import Terms
 from signoff.errors import RequestError
+from signoff.policy.grant_text import spelled_out
+from signoff.policy.offer import offers, wider_terms
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedModel
 from signoff.toolsets import filesystem_rw, shell_file_ops

@@ -17,7 +17,6 @@ from tests.gate.agents import Till, agent_with, calls, pays, returns
 from tests.ready import ready
 
 from signoff import ApprovalDecision, Signoff
-from signoff.core.offer import offers
 from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.run import RunState
@@ -26,6 +25,7 @@ from signoff.errors import EditRefused, Halted, RunOver, RunTaken
 from signoff.gate import run_saver
 from signoff.gate.gated_calls import idempotency_key
 from signoff.gate.resume import resume_run
+from signoff.policy.offer import offers
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import ScriptedApprover, ScriptedModel
 
@@ -369,9 +369,7 @@ async def test_a_pattern_is_remembered_for_what_it_spells_out_and_no_more(proces
     await agent_with(signoff, pays(50), till, suspends=True).run("go")
     [request] = await signoff.pending()
     wide = next(one for one in offers(request) if one.name == "amount")
-    terms = Terms(
-        scope=Scope.PROJECT, pattern=wide.pattern, budget=Budget(arg="amount", limit=Decimal(120), daily=True)
-    )
+    terms = Terms(scope=Scope.PROJECT, match=wide.match, budget=Budget(arg="amount", limit=Decimal(120), daily=True))
     await signoff.answer(request.id, replace(YES, terms=terms), by="ana")
     await resumed(process(), pays(50), till, request.run)
     later = process()

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
+from tests.matches import varying
 from tests.ready import ready
 
 from signoff.broker import Broker, new_id
@@ -155,6 +156,7 @@ class ApiDesk:
             tool_name=tool,
             args=call.args,
             call=call,
+            may_vary=varying(call),
             verdict=self.settings.policy.judge(call),
             policy_revision=self.settings.policy.revision,
             schema=SCHEMAS.get(tool),

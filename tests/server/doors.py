@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 from starlette.applications import Starlette
+from tests.matches import varying
 
 from signoff.broker import Broker
 from signoff.config import Person, ServerEntry, no_settings
@@ -111,7 +112,13 @@ class Doors:
         call = Call(tool="pay", args=args, call_id=f"c{self._asked}", run_id="run")
         verdict = Verdict(effect=Effect.ASK, requirement=need or Requirement())
         request = ApprovalRequest(
-            tool_call_id=call.call_id, tool_name="pay", args=args, call=call, verdict=verdict, **fields
+            tool_call_id=call.call_id,
+            tool_name="pay",
+            args=args,
+            call=call,
+            may_vary=varying(call),
+            verdict=verdict,
+            **fields,
         )
         [opened] = await self.broker.open([request])
         return opened

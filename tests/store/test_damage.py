@@ -165,7 +165,7 @@ def written(table: str, at: PLACE, value: Any) -> str:
             {"name": "a", "kind": "robot"},
             "its field by.kind holds a value that signoff does not write",
         ),
-        ("decisions", ("terms", "pattern", 0, "fits"), 7, "its field terms.pattern.0.fits holds a whole number"),
+        ("decisions", ("terms", "match"), 7, "its field terms.match holds a whole number"),
         ("votes", (0, "at"), "soon", "its field 0.at holds a value that signoff does not write"),
         ("votes", (0, "decision", "approved"), None, "its field 0.decision.approved holds nothing where"),
         ("grants", ("approved",), "no", "row 'g-rich': its field approved holds a text"),

@@ -9,22 +9,23 @@ from pathlib import Path
 
 import pytest
 from tests.cli.desk import POLICY, asks
+from tests.matches import varying
 
 from signoff.broker import Broker
 from signoff.config import Settings, load_settings
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.notice import Notice
-from signoff.core.offer import offers
 from signoff.core.people import Actor
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe_text import grant_line
 from signoff.core.terms import Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery import Reconciler, Route
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError, UnknownRequest
+from signoff.policy.grant_text import grant_line
+from signoff.policy.offer import offers
 from signoff.ports import Inbox
 from signoff.store.sqlite import SqliteStore
 from signoff.testing import FakeClock
@@ -160,8 +161,8 @@ async def test_what_cannot_be_shown_cannot_be_approved(inbox: ProjectInbox) -> N
 async def test_the_text_of_a_grant_is_what_signoff_grants_says(inbox: ProjectInbox) -> None:
     [first] = await opened(inbox, asks("write_file", {"path": "notes/a.md", "content": "x"}, schema=None))
     wide = offers(first)[1]
-    assert wide.pattern is not None
-    answer = ApprovalDecision(approved=True, by=ANA, terms=Terms(scope=Scope.PROJECT, pattern=wide.pattern))
+    assert wide.match is not None
+    answer = ApprovalDecision(approved=True, by=ANA, terms=Terms(scope=Scope.PROJECT, match=wide.match))
     told = await inbox.grant_text(first.id, answer)
     await inbox.answer(first.id, answer)
     [grant] = await inbox.broker.grants.list()
@@ -185,11 +186,17 @@ async def test_a_secret_in_a_pattern_is_masked(inbox: ProjectInbox) -> None:
     [first] = await opened(
         inbox,
         ApprovalRequest(
-            tool_call_id="x", tool_name=call.tool, args=call.args, call=call, verdict=verdict, secrets=("zq81zq81zq81",)
+            tool_call_id="x",
+            tool_name=call.tool,
+            args=call.args,
+            call=call,
+            may_vary=varying(call),
+            verdict=verdict,
+            secrets=("zq81zq81zq81",),
         ),
     )
     wide = offers(first)[1]
-    answer = ApprovalDecision(approved=True, by=ANA, terms=Terms(scope=Scope.PROJECT, pattern=wide.pattern))
+    answer = ApprovalDecision(approved=True, by=ANA, terms=Terms(scope=Scope.PROJECT, match=wide.match))
     assert "zq81" not in await inbox.grant_text(first.id, answer)
 
 

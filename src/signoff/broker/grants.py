@@ -15,13 +15,15 @@ from signoff.core.call import Call
 from signoff.core.canonical import canonical
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant, grant_for, places_of
-from signoff.core.offer import may_be_remembered, offers
 from signoff.core.people import Actor, ActorKind
 from signoff.core.record import EventDraft
+from signoff.core.remembering import may_be_remembered
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import ArgCondition, Fits, Scope, Terms, amount_of
+from signoff.core.terms import Scope, Terms, amount_of
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import CannotCanonicalise, RequestError, UnknownRequest
+from signoff.policy.call_paths import Facts
+from signoff.policy.match_result import Truth
 from signoff.ports import Transaction
 
 ANYBODY = Verdict(effect=Effect.ASK)
@@ -42,55 +44,72 @@ class BrokerGrants:
         self._ledger = ledger
         self._people = people
 
-    async def recall(self, call: Call, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
+    async def recall(self, facts: Facts, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
         """Return the grant that covers a call now, or None; a denial wins over an approval.
 
+        `facts` are of the call, with where its paths lead, and of the directory that paths in a match start from.
         A counted use is counted here. `asked` is the verdict of policy: if it requires a role, an approval counts only
         if its giver still has that role.
         """
         ledger = self._ledger
-        found = await self.look(call, places, asked)
+        found = await self.look(facts, places, asked)
         if found is None or not found.is_counted:
             return found
 
         def work(tx: Transaction, now: datetime) -> Grant | None:
-            grant = self._speaking(tx, call, places, asked, now)
+            grant = self._speaking(tx, facts, places, asked, now)
             if grant is None or not grant.is_counted:
                 return grant
-            used = grant.used_for(call, now)
+            used = grant.used_for(facts.call, now)
             tx.grants.put(used)
             tx.record.append([ledger.journal.granted(used, "grant used", now, by=grant.by)])
             return used
 
         return await ledger.write("use grant", work)
 
-    async def look(self, call: Call, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
+    async def look(self, facts: Facts, places: Mapping[Scope, str], asked: Verdict = ANYBODY) -> Grant | None:
         """As `recall`, without counting a use."""
         try:
-            call.memory_key  # noqa: B018 - it is worked out once, and kept
+            facts.call.memory_key  # noqa: B018 - it is worked out once, and kept
         except CannotCanonicalise:
             return None
-        return await self._ledger.read(lambda tx, now: self._speaking(tx, call, places, asked, now))
+        return await self._ledger.read(lambda tx, now: self._speaking(tx, facts, places, asked, now))
 
-    async def forbids(self, call: Call, places: Mapping[Scope, str]) -> Grant | None:
+    async def forbids(self, facts: Facts, places: Mapping[Scope, str]) -> Grant | None:
         """Return the remembered denial for a call, or None. No use is counted."""
-        found = await self.look(call, places)
+        found = await self.look(facts, places)
         return found if found is not None and not found.approved else None
 
     def _speaking(
-        self, tx: Transaction, call: Call, places: Mapping[Scope, str], asked: Verdict, now: datetime
+        self, tx: Transaction, facts: Facts, places: Mapping[Scope, str], asked: Verdict, now: datetime
     ) -> Grant | None:
-        """Return the grant that covers a call now: a denial first, then an approval whose uses are not counted."""
+        """Return the grant that covers a call now: a denial first, then an approval whose uses are not counted.
+
+        While it is not known whether a denial covers the call, no approval does.
+        """
+        from signoff.policy.remembered import covers  # most calls are allowed, and meet no memory
+
+        call = facts.call
         wants_role = asked.requirement.role is not None
-        covering = [
+        awake = [
             grant
             for grant in tx.grants.about(call.tool, call.memory_key)
-            if grant.covers(call) and grant.reaches(places) and not grant.why_asleep(call, now)
-            if grant.counts_for(asked) and not (wants_role and self.why_without_role(grant))
+            if grant.reaches(places) and not grant.why_asleep(call, now)
+            if grant.counts_for(asked) and not (wants_role and self._why_without_role(grant))
         ]
+        truths = [(grant, covers(grant, facts)) for grant in awake]
+        in_doubt = any(truth is Truth.UNKNOWN for _, truth in truths)
+        covering = [grant for grant, truth in truths if truth is Truth.YES and not (in_doubt and grant.approved)]
         return min(covering, key=lambda grant: (grant.approved, grant.is_counted), default=None)
 
-    def why_without_role(self, grant: Grant) -> str:
+    def why_silent(self, grant: Grant, now: datetime) -> str:
+        """Why a grant covers nothing now, whatever the call; empty if it may cover calls."""
+        from signoff.policy.remembered import UNREADABLE, is_unreadable
+
+        unreadable = UNREADABLE if is_unreadable(grant) else ""
+        return grant.why_asleep(None, now) or unreadable or self._why_without_role(grant)
+
+    def _why_without_role(self, grant: Grant) -> str:
         """Why a grant does not count for a rule that requires a role: its giver lost the role; empty if it counts."""
         if not grant.approved or not grant.role or self._people.may_have_role(grant.by, grant.role):
             return ""
@@ -181,6 +200,8 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision, now: datet
     terms = decision.terms
     if terms is None:
         return
+    from signoff.policy.offer import amounts_in, key_of, names_words, offers  # most answers are not remembered
+
     if terms.until is not None and terms.until <= now:
         raise RequestError("the remembered answer would expire before it starts")
     effective = request if decision.edited_args is None else request.changed_to(decision=decision)
@@ -190,8 +211,8 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision, now: datet
             "the answer to this request cannot be remembered: "
             "its rule requires several people or excludes somebody, or it is in doubt"
         )
-    if terms.pattern is not None and _told(terms.pattern) not in [_told(one.pattern or ()) for one in offered[1:]]:
-        raise RequestError("this pattern is broader than anything that may be remembered for this call")
+    if terms.match is not None and canonical(terms.match) not in [canonical(one.match) for one in offered[1:]]:
+        raise RequestError("this match is broader than anything that may be remembered for this call")
     call = effective.call
     assert call is not None, "offers are made for calls only"
     if not places_of(call, request.run).get(terms.scope, "project"):
@@ -204,14 +225,14 @@ def check_terms(request: ApprovalRequest, decision: ApprovalDecision, now: datet
             raise RequestError(
                 "a denial cannot have a number of uses or a budget: it holds until it expires or is revoked"
             )
-        if any(one.fits in (Fits.COMMAND, Fits.AT_MOST) for one in terms.pattern or ()):
+        if names_words(terms.match) or amounts_in(terms.match):
             raise RequestError(
                 "a remembered denial cannot cover only the first words of a command, or only amounts up to a limit\n"
                 "  Deny exactly this call, or write a rule: signoff policy add --deny"
             )
         return
-    widened = {one.arg for one in terms.pattern or () if one.fits is Fits.AT_MOST}
-    bounded = terms.until or terms.max_uses or (terms.budget is not None and terms.budget.arg in widened)
+    widened = amounts_in(terms.match)
+    bounded = terms.until or terms.max_uses or (terms.budget is not None and key_of(terms.budget.arg) in widened)
     if widened and not bounded:
         raise RequestError("amounts can be remembered only with a limit: a budget, a number of uses, or a date")
 
@@ -224,8 +245,3 @@ def _check_budget(terms: Terms, args: Mapping[str, Any]) -> None:
         raise RequestError(f"a budget needs an argument that is an amount, and {budget.arg!r} is not one")
     if not budget.limit.is_finite() or budget.limit <= 0:
         raise RequestError(f"a budget must be a number above 0, not {budget.limit}")
-
-
-def _told(pattern: Sequence[ArgCondition]) -> tuple[tuple[str, str, str], ...]:
-    """A pattern in a comparable form: in Python, 1 and True are equal."""
-    return tuple((one.arg, str(one.fits), canonical(one.value)) for one in pattern)

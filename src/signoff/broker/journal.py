@@ -18,7 +18,7 @@ from signoff.core.redact import Redactor, read_ahead, redact_text, without_half_
 from signoff.core.request import ApprovalRequest
 from signoff.core.result_text import exit_text, without_exit
 from signoff.core.run import SavedRun
-from signoff.core.safe_text import safe_beginning, safe_grant_text
+from signoff.core.safe_text import safe_beginning
 from signoff.core.verdict import Verdict
 from signoff.core.visible_text import CLOSE, OPEN, visible
 
@@ -137,8 +137,10 @@ class Journal:
         return self.about(request, kind, at, told)
 
     def granted(self, grant: Grant, kind: str, at: datetime, *, by: str) -> EventDraft:
+        from signoff.policy.grant_text import grant_text  # most calls meet no grant
+
         return EventDraft(
-            kind=kind, at=at, body={"grant": grant.id, "text": safe_grant_text(grant, secrets=self.secrets), "by": by}
+            kind=kind, at=at, body={"grant": grant.id, "text": grant_text(grant, secrets=self.secrets), "by": by}
         )
 
     def delegated(self, delegation: Delegation, at: datetime, *, ended_by: str = "") -> EventDraft:

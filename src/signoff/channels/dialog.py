@@ -30,12 +30,12 @@ from signoff.channels.rule_drafts import WRITTEN, DraftRules, RuleDraft
 from signoff.channels.terminal_screen import Screen
 from signoff.core.card import APPROVING, Card, Choice, remember_text
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.offer import how_long, wider_terms
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest, WithEdit
-from signoff.core.safe_text import spelled_out
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError
+from signoff.policy.grant_text import spelled_out
+from signoff.policy.offer import how_long, wider_terms
 
 _PROMPT = "your answer"
 _NOT_ALL = "Not everything is shown: press m to see the rest before you can approve."

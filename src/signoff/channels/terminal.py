@@ -332,7 +332,7 @@ def said(decision: ApprovalDecision, keeps: Keeps = Keeps.ALWAYS, *, is_vote: bo
     yes = "you vote yes," if is_vote else "you approve it"
     if decision.edited_args is not None:
         return f"{yes} with your changes"
-    if decision.terms is not None and decision.terms.pattern is not None:
+    if decision.terms is not None and decision.terms.match is not None:
         return f"{yes.removesuffix(',')}, and calls like it"
     match decision.remember:
         case Remember.SESSION:

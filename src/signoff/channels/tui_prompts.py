@@ -26,11 +26,11 @@ from signoff.channels.rule_drafts import RuleDraft, RuleDrafts
 from signoff.channels.tui_lines import Draw, KeyLine, Paper
 from signoff.core.card import Card, Choice, remember_text, session_text
 from signoff.core.decision import ApprovalDecision, Remember
-from signoff.core.offer import how_long, wider_terms
 from signoff.core.preview import Preview
 from signoff.core.request import ApprovalRequest
-from signoff.core.safe_text import spelled_out
 from signoff.core.visible_text import visible
+from signoff.policy.grant_text import spelled_out
+from signoff.policy.offer import how_long, wider_terms
 
 T = TypeVar("T")
 

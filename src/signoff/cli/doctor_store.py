@@ -17,9 +17,10 @@ from signoff.cli.terminal_text import count
 from signoff.core.halt import halt_in
 from signoff.core.moment import span
 from signoff.core.record import is_link
-from signoff.core.safe_text import grant_line
 from signoff.errors import RecordBroken, SignoffError
+from signoff.policy.grant_text import grant_line
 from signoff.policy.phrases import listed
+from signoff.policy.remembered import UNREADABLE, is_unreadable
 from signoff.store.schema import CREATED_LATER, VERSION
 from signoff.store.signing_key import Keys, is_signed
 from signoff.store.store_factory import open_store
@@ -160,6 +161,8 @@ def why_asleep(grant: Grant, tools: Collection[KnownTool], at: datetime, *, all_
     """Why a grant cannot apply now, by itself or because its tool is gone or has changed; empty if it can."""
     if why := grant.why_asleep(None, at, datetime.astimezone):
         return why
+    if is_unreadable(grant):
+        return UNREADABLE
     same = [one for one in tools if one.name == grant.tool]
     if not same:
         return "no worker has its tool" if all_known else ""

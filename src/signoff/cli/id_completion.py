@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from signoff.cli.terminal_text import clip, safe
-from signoff.core.safe_text import grant_line
+from signoff.policy.grant_text import grant_line
 from signoff.reports.request_sheet import masked
 from signoff.wiring.project import settings_for
 

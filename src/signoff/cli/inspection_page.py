@@ -13,10 +13,11 @@ import click
 from signoff.cli.config_words import config_lines
 from signoff.cli.doctor_findings import Finding, Severity
 from signoff.cli.terminal_text import as_json, clip, count, fold, pad, safe
-from signoff.core.safe_text import grant_line, redacted_text
+from signoff.core.safe_text import redacted_text
 from signoff.core.verdict import Effect, OnTimeout
 from signoff.core.visible_text import visible
 from signoff.policy.builtin import RULES
+from signoff.policy.grant_text import grant_line
 
 if TYPE_CHECKING:
     from signoff.cli.inspection import FoundToolset, Inspection

@@ -26,10 +26,10 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
 from signoff.core.people import Actor, person_key
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe_text import spelled_out
 from signoff.desk import operations
 from signoff.desk.operations import Acting, CancelledRun
 from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
+from signoff.policy.grant_text import spelled_out
 from signoff.reports.grant_report import grant_data, grant_report, grants_report
 from signoff.reports.request_sheet import TOLD, comment_data, request_sheet, sheet_of
 from signoff.reports.run_report import RunsView, run_data, run_report, runs_report

@@ -62,10 +62,6 @@ class Call:
     """
     named: frozenset[str] = field(default=frozenset(), compare=False)
     """Real paths among the arguments that settings of the project name, so that tools read settings from there, too."""
-    prefix: str = field(default="", compare=False)
-    """For a command line: what may be remembered of it, with `*` for names that may vary, as in `pytest -x *`."""
-    sensitive: tuple[str, ...] = field(default=(), compare=False)
-    """Arguments that are paths of files that are known to hold secrets or settings, or that tools run."""
     unreadable: tuple[str, ...] = ()
     """Arguments without a JSON form, each with what it is. They make policy ask."""
     unseen: str = field(default="", compare=False)
@@ -164,4 +160,4 @@ def is_free(name: str, value: object) -> bool:
 
 
 _FROM_PLACE = ("key",)
-_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key", "target_key", "prefix", "sensitive")
+_DERIVED = (*_FROM_PLACE, "fingerprint", "args_text", "args_digest", "memory_key", "target_key")

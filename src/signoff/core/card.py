@@ -19,9 +19,9 @@ from signoff.core.comment import unanswered
 from signoff.core.decision import Keeps, Remember
 from signoff.core.inbox_row import needs_of
 from signoff.core.moment import Zone, ahead, in_utc, moment_text
-from signoff.core.offer import may_be_remembered, offers
 from signoff.core.preview import BASIS, Preview, marked_lines, read_diff, unified_diff
 from signoff.core.redact import Redactor, without_half_a_mask
+from signoff.core.remembering import may_be_remembered, may_be_widened
 from signoff.core.request import CARD, LONG, ApprovalRequest, State, WithEdit
 from signoff.core.request_context import MOST_ANSWERS, NO_TALLY, PastCall, Tally, shortened
 from signoff.core.request_status import without_answer
@@ -626,7 +626,7 @@ def _choices(request: ApprovalRequest, *, remember: bool, keeps_always: bool) ->
         offered -= {Choice.SESSION, Choice.ALWAYS, Choice.WIDER}
     if not keeps_always or request.keeps not in (Keeps.EXACTLY, Keeps.ALWAYS):
         offered -= {Choice.ALWAYS, Choice.WIDER}
-    if request.keeps is not Keeps.ALWAYS or len(offers(request)) < 2:
+    if request.keeps is not Keeps.ALWAYS or not may_be_widened(request):
         offered -= {Choice.WIDER}
     return tuple(choice for choice in Choice if choice in offered)
 

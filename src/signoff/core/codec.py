@@ -27,7 +27,7 @@ from signoff.core.people import Actor, ActorKind, Delegation
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_context import EarlierAnswers, PastCall, RequestContext, Tally
 from signoff.core.run import EnteredCall, Process, RunSetup, RunState, SavedRun
-from signoff.core.terms import ArgCondition, Budget, Fits, Scope, Terms
+from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.tool_definition import ToolDefinition, ToolPin
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
 from signoff.core.vote import Vote
@@ -113,6 +113,13 @@ def _permissions(items: list[Any]) -> frozenset[Permission]:
     return frozenset(map(Permission, _texts(items)))
 
 
+def _mappings(items: list[Any]) -> tuple[Data, ...]:
+    for at, one in enumerate(items):
+        if type(one) is not dict:
+            raise wrong_type(one, dict).within(str(at))
+    return tuple(items)
+
+
 def _text_map(items: Data) -> Data:
     for name, one in items.items():
         if type(one) is not str:
@@ -154,7 +161,6 @@ _CHOICES = (
     CommentKind,
     Effect,
     Ending,
-    Fits,
     Keeps,
     OnTimeout,
     Remember,
@@ -172,6 +178,7 @@ _CODECS: dict[str, Codec] = {
     "timedelta": (_microseconds, int, _span),
     "Decimal": (str, str, _amount),
     "tuple[str, ...]": (list, list, _texts),
+    "tuple[Mapping[str, Any], ...]": (list, list, _mappings),
     "frozenset[str]": (_sorted, list, _text_set),
     "frozenset[Permission]": (_sorted, list, _permissions),
     **{kind.__name__: (str, str, {one.value: one for one in kind}.__getitem__) for kind in _CHOICES},
@@ -309,7 +316,6 @@ def _id_in(data: Any) -> str:
 _PARTS = (
     Actor,
     Budget,
-    ArgCondition,
     Terms,
     RunSetup,
     EnteredCall,

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Context, Decimal
+from typing import Any
 
 from signoff.core.call import Call
-from signoff.core.canonical import canonical
 from signoff.core.counted import counted
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.moment import Zone, in_utc
 from signoff.core.request import ApprovalRequest
 from signoff.core.summary import call_words
-from signoff.core.terms import ArgCondition, Budget, Scope, Terms, amount_of, named, scope_text
+from signoff.core.terms import Budget, Scope, Terms, amount_of, match_of_no
 from signoff.core.verdict import Verdict
 from signoff.errors import CannotCanonicalise
 
 _EXACT = Context(prec=1_000)
 """Budgets are not rounded, whatever decimal context the surrounding program has set."""
-_SHORT = 12
-"""Digits of a digest that are shown in texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class Grant:
 
     tool: str
     memory_key: str
-    """`Call.memory_key` of the original call; empty if a pattern says what is covered."""
+    """`Call.memory_key` of the original call; empty if a match says what is covered."""
     exact: str = ""
     """`Call.fingerprint` of the original call, if it differs from the key because of Unicode normalization."""
     approved: bool
@@ -44,9 +42,11 @@ class Grant:
     """`Call.directory` of the original call: the same path in another directory is another file."""
     agent: str = ""
     """`Call.agent` of the original call."""
-    pattern: tuple[ArgCondition, ...] | None = None
+    match: Mapping[str, Any] | None = None
+    """Which calls of the tool it covers: the conditions of a rule, as written under `allow`, or `deny` for a denial.
+    None: calls with exactly the same arguments."""
     asked_by: tuple[str, ...] = ()
-    """The rules that asked, as in `Verdict`: a pattern does not answer a rule that asked for other reasons."""
+    """The rules that asked, as in `Verdict`: a match does not answer a rule that asked for other reasons."""
     until: datetime | None = None
     max_uses: int | None = None
     budget: Budget | None = None
@@ -67,27 +67,24 @@ class Grant:
     revoked_at: datetime | None = None
     revoked_by: str = ""
 
-    def covers(self, call: Call) -> bool:
-        """Whether it covers this call. A grant does not apply to a changed tool or to another toolset."""
+    def is_about(self, call: Call) -> bool:
+        """Whether it is about the tool of a call, as it was, and for an approval about its directory and its agent."""
         if call.schema_hash != self.schema_hash or call.toolset != self.toolset or call.tool != self.tool:
             return False
-        if self.approved and not self._is_at_home(call):
-            return False
-        if self.pattern is None:
-            # An approval covers the exact text only: another Unicode form may name another file. A denial covers all.
-            return call.fingerprint == self.speaks_of if self.approved else call.memory_key == self.memory_key
-        return set(call.args) == {one.arg for one in self.pattern} and all(
-            one.holds(call.args[one.arg], call) if self.approved else one.may_hold(call.args[one.arg], call)
-            for one in self.pattern
+        return not self.approved or (
+            (not self.directory or call.directory == self.directory) and (not self.agent or call.agent == self.agent)
         )
 
-    def _is_at_home(self, call: Call) -> bool:
-        """Whether the call has the directory, and the agent, that the approval was given for."""
-        return (not self.directory or call.directory == self.directory) and (not self.agent or call.agent == self.agent)
+    def covers_exactly(self, call: Call) -> bool:
+        """Whether it covers this call because the arguments are the same. `policy.remembered` knows about matches."""
+        if self.match is not None or not self.is_about(call):
+            return False
+        # An approval covers the exact text only: another Unicode form may name another file. A denial covers all.
+        return call.fingerprint == self.speaks_of if self.approved else call.memory_key == self.memory_key
 
     @property
     def speaks_of(self) -> str:
-        """The fingerprint of the only call that an approval without a pattern covers."""
+        """The fingerprint of the only call that an approval without a match covers."""
         return self.exact or self.memory_key
 
     def counts_for(self, verdict: Verdict) -> bool:
@@ -96,7 +93,7 @@ class Grant:
             return True
         role = verdict.requirement.role
         is_asked_otherwise = verdict.exactly or not set(verdict.asked_by) <= set(self.asked_by)
-        return (role is None or self.role == role) and not (self.pattern is not None and is_asked_otherwise)
+        return (role is None or self.role == role) and not (self.match is not None and is_asked_otherwise)
 
     def reaches(self, places: Mapping[Scope, str]) -> bool:
         """Whether its scope includes the place where the call is made."""
@@ -107,7 +104,7 @@ class Grant:
         if self.revoked_at is not None:
             return f"revoked by {self.revoked_by or 'somebody'}"
         if self.until is not None and now >= self.until:
-            return f"ended at {_moment(self.until, zone)}"
+            return f"ended at {exact_moment(self.until, zone)}"
         if self.max_uses is not None and self.used >= self.max_uses:
             return f"used {counted(self.used, 'time')}, its limit"
         if self.budget is not None and call is not None:
@@ -152,15 +149,15 @@ class Grant:
             terms = Terms(scope=Scope.SESSION if decision.remember is Remember.SESSION else Scope.PROJECT)
         return cls(
             tool=call.tool,
-            memory_key=call.memory_key if terms.pattern is None else "",
-            exact=call.fingerprint if terms.pattern is None and call.fingerprint != call.memory_key else "",
+            memory_key=call.memory_key if terms.match is None else "",
+            exact=call.fingerprint if terms.match is None and call.fingerprint != call.memory_key else "",
             approved=decision.approved,
             scope=terms.scope,
             where=(where or {}).get(terms.scope, ""),
             directory=call.directory if decision.approved else "",  # a denial applies in every directory
             agent=call.agent if decision.approved else "",
-            pattern=terms.pattern,
-            asked_by=asked_by if terms.pattern is not None else (),
+            match=terms.match if decision.approved or terms.match is None else match_of_no(terms.match),
+            asked_by=asked_by if terms.match is not None else (),
             until=terms.until,
             max_uses=terms.max_uses,
             budget=terms.budget,
@@ -219,58 +216,11 @@ def call_of(request: ApprovalRequest) -> Call:
     return request.call or Call(tool=request.tool_name, args=request.args, call_id=request.tool_call_id)
 
 
-def grant_text(grant: Grant, zone: Zone = in_utc) -> str:
-    """Describe a grant in full: every condition that is stored is in the text, and no other."""
-    # A grant that ends with a session, a run, a day or a number of calls is not `always`.
-    ends = grant.until is not None or grant.max_uses is not None or grant.scope in (Scope.RUN, Scope.SESSION)
-    word = "never" if not grant.approved else "allow" if ends else "always"
-    parts = [f"{word} {named(grant.tool)}, {_what(grant)}"]
-    parts.append(scope_text(grant.scope, grant.where))
-    if not grant.approved:
-        parts.append("unless a rule allows it")
-    if grant.until is not None:
-        parts.append(f"until {_moment(grant.until, zone)}")
-    if grant.max_uses is not None:
-        parts.append("once" if grant.max_uses == 1 else f"at most {grant.max_uses} times")
-    if grant.budget is not None:
-        when = " each day (UTC)" if grant.budget.daily else " in all"
-        parts.append(f"{named(grant.budget.arg)} at most {grant.budget.limit}{when}")
-    if grant.toolset is not None:
-        parts.append(f"in the toolset {named(grant.toolset)}")
-    if grant.agent:
-        parts.append(f"for the agent {named(grant.agent)}")
-    if grant.directory:
-        start = "the project's directory" if grant.directory == "." else canonical(grant.directory)
-        parts.append(f"paths starting from {start}")
-    if grant.asked_by:
-        parts.append(f"asked about by the same rules ({', '.join(grant.asked_by)})")
-    if grant.role:
-        parts.append(f"by the role {named(grant.role)}")
-    if grant.loosened:
-        parts.append("given in a run that was loosened")
-    if grant.schema_hash:
-        parts.append(f"until the tool's definition changes ({grant.schema_hash[:_SHORT]})")
-    return "; ".join(parts)
-
-
-def _what(grant: Grant) -> str:
-    if grant.pattern is not None:
-        return _spelled(grant.pattern, approved=grant.approved)
-    # The summary may be incomplete, or written by somebody else; the digest covers all arguments.
-    summary = canonical(grant.summary) if ";" in grant.summary else grant.summary
-    return f"exactly as in: {summary} (arguments {grant.memory_key[:_SHORT]})"
-
-
-def _moment(moment: datetime, zone: Zone) -> str:
+def exact_moment(moment: datetime, zone: Zone) -> str:
     """To the minute, or more precise if needed: the text does not round."""
     at = zone(moment)
     seconds = f":{at:%S.%f}".rstrip("0").rstrip(".") if at.microsecond else f"{at::%S}" if at.second else ""
     return f"{at:%Y-%m-%d %H:%M}{seconds} {at:%Z}"
-
-
-def _spelled(pattern: Sequence[ArgCondition], *, approved: bool) -> str:
-    texts = [one.text if approved else one.text_of_no for one in pattern]
-    return "with " + ", ".join(texts) if pattern else "without arguments"
 
 
 def _day(now: datetime) -> str:

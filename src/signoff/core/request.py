@@ -123,6 +123,9 @@ class ApprovalRequest:
     """The directory that relative paths in the arguments start from."""
     secrets: tuple[str, ...] = ()
     """Secrets that the program declared: these values are masked wherever the request is shown."""
+    may_vary: tuple[Mapping[str, Any], ...] = ()
+    """What of the call may vary in calls like it, narrowest first: conditions on arguments, as in a rule's `args`. The
+    other arguments stay as they are."""
     requester: str = ""
     """Who the run is for."""
     owners: tuple[str, ...] = ()

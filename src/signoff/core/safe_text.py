@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
-from signoff.core.decision import ApprovalDecision
-from signoff.core.grant import Grant, grant_for, grant_text
-from signoff.core.moment import Zone, in_utc
-from signoff.core.redact import Redactor, read_ahead, redact, visible_around, without_half_a_mask
-from signoff.core.request import ApprovalRequest
-from signoff.core.terms import ArgCondition, Scope
+from signoff.core.redact import Redactor, read_ahead, without_half_a_mask
 from signoff.core.visible_text import CLOSE, OPEN, has_hidden, visible
 
 
@@ -71,41 +65,3 @@ def redacted_text(text: str, *, lines: bool = False) -> str:
 
 
 _MASK = re.compile(rf"{re.escape(visible(OPEN))}(masked'* \d+: [^{OPEN}{CLOSE}]*){re.escape(visible(CLOSE))}")
-
-
-def safe_grant_text(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
-    """Describe a grant. Its summary was made safe when it was stored; the values in its pattern are made safe here."""
-    redactor = Redactor(secrets, avoid=grant.tool)
-    tool, masks = redactor.text(grant.tool), [one.placeholder for one in redactor.masked]
-    if grant.pattern is None:
-        return grant_text(replace(grant, tool=tool), zone)
-    pattern, more = masked_pattern(grant.pattern, secrets=secrets)
-    return visible_around((*masks, *more), grant_text(replace(grant, tool=tool, pattern=pattern), zone))
-
-
-def grant_line(grant: Grant, *, secrets: Iterable[str] = (), zone: Zone = in_utc) -> str:
-    """Describe a grant on one line that can be printed anywhere."""
-    return printable(safe_grant_text(grant, secrets=secrets, zone=zone))
-
-
-def spelled_out(request: ApprovalRequest, decision: ApprovalDecision, zone: Zone = in_utc) -> str:
-    """Say exactly what an answer will be remembered as in a store, as `signoff grants` shows it.
-
-    The session is an exception: `signoff grants` shows its id, but the person who answers is in it.
-    """
-    call = request.call
-    assert call is not None, "offers are made for calls only"
-    grant = grant_for(request, call, decision, request.title)
-    here = replace(grant, where="") if grant.scope is Scope.SESSION else grant
-    return grant_line(here, secrets=request.secrets, zone=zone)
-
-
-def masked_pattern(
-    pattern: Sequence[ArgCondition], *, secrets: Iterable[str] = ()
-) -> tuple[tuple[ArgCondition, ...], list[str]]:
-    """Mask secrets in a pattern, also by the names of arguments. Returns the pattern and the masks."""
-    shown = redact({one.arg: one.value for one in pattern}, secrets=secrets)
-    # Names may be masked too, so conditions are matched by position.
-    conditions = zip(pattern, shown.args.items(), strict=True)
-    masked = tuple(replace(one, arg=name, value=value) for one, (name, value) in conditions)
-    return masked, [one.placeholder for one in shown.masked]

@@ -1,29 +1,21 @@
-"""The terms of a remembered answer: its scope, pattern of arguments, expiry, number of uses and budget."""
+"""The terms of a remembered answer: its scope, the calls that it covers, its expiry, number of uses and budget."""
 
 from __future__ import annotations
 
 import math
-import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
-from urllib.parse import unquote
+from typing import Any, cast
 
-from signoff.core.call import Call
 from signoff.core.canonical import canonical
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]+")
-_ESCAPES = re.compile(r"\\|%(?:00|2e|2f|5c)", re.IGNORECASE)
 _WORDS = frozenset({"any", "false", "null", "true"})
 """Names that could be mistaken for a value."""
-COMMAND = "command"
-"""The argument that is a command line, if there is one."""
-_CALM = "(no files known to hold secrets or settings, or to be run by tools)"
-_NAMES = "names and paths below the directory it runs in, of the kind it is for, no options"
 
 
 class Scope(StrEnum):
@@ -33,77 +25,6 @@ class Scope(StrEnum):
     SESSION = "session"
     WORKER = "worker"
     PROJECT = "project"
-
-
-class Fits(StrEnum):
-    """How an argument is compared with a pattern."""
-
-    IS = "is"
-    UNDER = "under"
-    """A path inside a directory, written plainly, without traversal, and not leading out through a symlink."""
-    AT_MOST = "at most"
-    """A number from 0 up to a limit."""
-    COMMAND = "command"
-    """A command line that differs only in the names at its end, as in `Call.prefix`."""
-    ANY = "any"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgCondition:
-    """A condition on one argument."""
-
-    arg: str
-    fits: Fits
-    value: Any = None
-
-    def holds(self, value: object, call: Call) -> bool:
-        """Whether the argument's value in a call meets the condition."""
-        match self.fits:
-            case Fits.IS:
-                return canonical(value) == canonical(self.value)
-            case Fits.UNDER:
-                is_below = isinstance(value, str) and _is_under(value, str(self.value), call.resolved)
-                return is_below and self.arg not in call.sensitive
-            case Fits.AT_MOST:
-                amount, most = amount_of(value), amount_of(self.value)
-                return amount is not None and most is not None and amount <= most
-            case Fits.COMMAND:
-                return self.arg == COMMAND and bool(call.prefix) and call.prefix == self.value
-            case Fits.ANY:
-                return True
-
-    def may_hold(self, value: object, call: Call) -> bool:
-        """As `holds`, for a denial: a path matches however it is spelled, or if it leads into the directory."""
-        if self.fits is not Fits.UNDER or not isinstance(value, str):
-            return self.holds(value, call)
-        directory = _spelled_out(str(self.value), call.start)
-        return any(
-            where == directory or where.startswith(f"{directory.rstrip('/')}/")
-            for where in (_spelled_out(value, call.start), call.resolved.get(value, ""))
-        )
-
-    @property
-    def text_of_no(self) -> str:
-        """As `text`, for `may_hold`."""
-        if self.fits is Fits.UNDER:
-            return f"{named(self.arg)} any path inside {canonical(self.value)}"
-        return self.text
-
-    @property
-    def text(self) -> str:
-        """The condition in words. Two conditions with the same text are the same condition."""
-        name = named(self.arg)
-        match self.fits:
-            case Fits.IS:
-                return f"{name} {canonical(self.value)}"
-            case Fits.UNDER:
-                return f"{name} any path inside {canonical(self.value)} {_CALM}"
-            case Fits.AT_MOST:
-                return f"{name} from 0 to {canonical(self.value)}"
-            case Fits.COMMAND:
-                return f"{name} {canonical(self.value)} where * is {_NAMES}"
-            case Fits.ANY:
-                return f"any {name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,13 +39,28 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """How far a person wants an answer to be remembered. Without a pattern: for exactly the same arguments."""
+    """How far a person wants an answer to be remembered."""
 
     scope: Scope = Scope.PROJECT
-    pattern: tuple[ArgCondition, ...] | None = None
+    match: Mapping[str, Any] | None = None
+    """The conditions of a rule, as written under `allow`; None: exactly the same arguments."""
     until: datetime | None = None
     max_uses: int | None = None
     budget: Budget | None = None
+
+
+def match_of_no(match: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a match that was offered for an approval as that of a denial: a path may be spelled in any way."""
+    return {"args": {key: _however_spelled(one) for key, one in match["args"].items()}}
+
+
+def _however_spelled(condition: Any) -> Any:
+    if not isinstance(condition, Mapping):
+        return condition
+    written = dict(cast("Mapping[str, Any]", condition))
+    if "below" in written:
+        written.pop("matches", None)
+    return written
 
 
 def named(name: str) -> str:
@@ -156,18 +92,3 @@ def amount_of(value: object) -> Decimal | None:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return Decimal(float.__repr__(value) if isinstance(value, float) else value) if value >= 0 else None
-
-
-def _spelled_out(path: str, start: str) -> str:
-    """Normalize a path: decode `%` escapes, drop hidden characters, join it to the start directory, resolve `..`."""
-    plain = unquote(path).replace("\\", "/")
-    steps = "/".join("".join(filter(str.isprintable, step)).strip() for step in plain.split("/"))
-    return posixpath.normpath(posixpath.join(start, steps))
-
-
-def _is_under(value: str, directory: str, resolved: Mapping[str, str]) -> bool:
-    steps = value.split("/")
-    # Some tools ignore blanks around a step of a path, or invisible characters; some decode `%2e`.
-    odd = any(step.strip() in ("", ".", "..") for step in steps[value.startswith("/") :]) or _ESCAPES.search(value)
-    inside = value.startswith(directory.rstrip("/") + "/")
-    return inside and not odd and value.isprintable() and resolved.get(value, value) == value

@@ -16,16 +16,17 @@ from signoff.broker.unknown_outcomes import unknown_requests
 from signoff.core.card import effect_of_edit
 from signoff.core.decision import ApprovalDecision
 from signoff.core.delivery import NOWHERE
-from signoff.core.offer import may_be_remembered
 from signoff.core.preview import Preview
+from signoff.core.remembering import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_at, settled_text
-from signoff.core.safe_text import safe_text, spelled_out
+from signoff.core.safe_text import safe_text
 from signoff.core.subject import Subject
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.delivery.delivery_status import place_of, show_again
 from signoff.errors import AlreadySettled, EditRefused, NotEntitled, RequestError, StoreDamaged
 from signoff.large_work import in_thread
+from signoff.policy.grant_text import spelled_out
 from signoff.ports import Transaction
 
 if TYPE_CHECKING:

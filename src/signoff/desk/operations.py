@@ -18,13 +18,13 @@ from signoff.core.card import has_long_card
 from signoff.core.comment import Comment, CommentKind
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
-from signoff.core.offer import offer_called, offers
 from signoff.core.people import Actor, ActorKind, Delegation, person_key
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.visible_text import quoted, visible
 from signoff.delivery.channel_inbox import StoreInbox
 from signoff.errors import CannotCanonicalise, EditRefused, NotEntitled, NotRead, RequestError
+from signoff.policy.offer import offer_called, offers
 
 CheckEdit: TypeAlias = Callable[[ApprovalRequest, ApprovalDecision], Awaitable[ApprovalDecision]]
 """Returns a decision with the complete arguments to run. Raises `EditRefused` if they cannot be used."""
@@ -146,9 +146,7 @@ def terms_of(broker: Broker, request: ApprovalRequest, wanted: Remembering, by: 
         if offered := offers(request):
             raise not_offered(request.id, wanted.which, [one.name for one in offered])
         raise RequestError(f"the answer to request {request.id} {NOT_REMEMBERED}")
-    return Terms(
-        scope=wanted.scope, pattern=offer.pattern, until=wanted.until, max_uses=wanted.uses, budget=wanted.budget
-    )
+    return Terms(scope=wanted.scope, match=offer.match, until=wanted.until, max_uses=wanted.uses, budget=wanted.budget)
 
 
 def not_offered(request_id: str, which: str, offered: Sequence[str]) -> RequestError:

@@ -12,8 +12,8 @@ from signoff.broker import Broker
 from signoff.broker.edits import checked_edit
 from signoff.core.decision import ApprovalDecision, Remember
 from signoff.core.grant import Grant
-from signoff.core.offer import may_be_remembered
 from signoff.core.people import Actor, ActorKind
+from signoff.core.remembering import may_be_remembered
 from signoff.core.request import ApprovalRequest, State, WithEdit
 from signoff.errors import AlreadySettled, EditRefused
 from signoff.gate.remembered_answers import Memory

@@ -36,8 +36,8 @@ from signoff.core.decision import ApprovalDecision
 from signoff.core.event import CallStep
 from signoff.core.grant import Grant
 from signoff.core.lifecycle import OPEN
-from signoff.core.offer import LEADS_TO
 from signoff.core.preview import basis_of
+from signoff.core.remembering import LEADS_TO
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_text
 from signoff.core.result_text import exit_text

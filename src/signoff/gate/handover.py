@@ -126,7 +126,8 @@ class Handover:
         made = replace(
             request,
             id=new_id(),
-            call=self.reader.with_likeness(call),
+            call=call,
+            may_vary=self.reader.varying(call),
             verdict=self._verdict(self.answers.policy.judge_layer(call)),
             policy_revision=self.answers.policy.revision,
             schema=tool.parameters_json_schema if tool is not None else None,

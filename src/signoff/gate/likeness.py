@@ -1,65 +1,69 @@
-"""What a call has in common with others, as grants refer to it: its command prefix, and where its paths lead."""
+"""What remembered answers are judged by: a call, and what has to be looked up on the disk for it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from signoff.core.call import Call, is_free
-from signoff.core.terms import COMMAND
+from signoff.core.call import UNFOLLOWED, Call, is_free
 from signoff.disk_steps import DiskSteps
 from signoff.links import followed, named_forms
-from signoff.policy.places import is_too_long, normal
+from signoff.policy.call_paths import Facts
 from signoff.policy.step_count import Unclear
 
+if TYPE_CHECKING:
+    from signoff.policy.offer import Varying
 
-def read_for_memory(call: Call, root: str) -> Call:
-    """Add what remembered patterns refer to: where its strings lead that may be paths, and its command prefix."""
-    texts = [value for value in call.args.values() if isinstance(value, str) and "/" in value]
+
+def read_for_memory(call: Call, root: str) -> Facts:
+    """Return a call with where its strings lead that may be paths, and which of them settings of the project name.
+
+    Paths start from the call's directory, or from `root`; those in remembered answers start there, too. Where that
+    cannot be looked at completely, no text leads into a directory.
+    """
+    start = call.start or root
     try:
-        leads = followed(call.start or root, texts, DiskSteps())
-    except Unclear:  # so no pattern is about it
-        return call.changed(sensitive=tuple(call.args))
-    if not call.start and (here := os.path.realpath(os.curdir)) != root:
+        call = _looked_up(call, root, start, DiskSteps())
+    except Unclear:
+        texts = (value for value in call.args.values() if isinstance(value, str))
+        call = call.changed(resolved={**call.resolved, **dict.fromkeys((*texts, *_named_in(call)), UNFOLLOWED)})
+    return Facts(call, start or None)
+
+
+def _looked_up(call: Call, root: str, start: str, count: DiskSteps) -> Call:
+    from signoff.named_settings import may_be_named  # imported only when somebody is asked
+
+    texts = [value for value in call.args.values() if isinstance(value, str) and "/" in value]
+    leads = {**call.resolved, **followed(start, texts, count)}
+    if call.start:
+        leads |= followed(start, _named_in(call), count)
+    elif texts and (here := os.path.realpath(os.curdir)) != root:
         # Nothing says where its paths start from, and from here they lead elsewhere than the rules assume.
         leads |= {text: os.path.join(here, text) for text in texts if not text.startswith(("/", "~"))}
-    return with_likeness(call.changed(resolved={**call.resolved, **leads}), root)
-
-
-def with_likeness(call: Call, root: str) -> Call:
-    """Add the command prefix that the call shares with others, and the names of its sensitive arguments.
-
-    A command has a prefix only if its toolset says in which directory it starts and no name in it leads out of there.
-    Where that cannot be looked at completely, every argument is sensitive.
-    """
-    try:
-        return _with_likeness(call, root, DiskSteps())
-    except Unclear:
-        return call.changed(sensitive=tuple(call.args))
-
-
-def _with_likeness(call: Call, root: str, count: DiskSteps) -> Call:
-    from signoff.named_settings import may_be_named  # imported only when somebody is asked, as is the next
-    from signoff.policy.shell.prefixes import prefix_of
-
-    base = call.start or root
     texts = [value for name, value in call.args.items() if isinstance(value, str) and not is_free(name, value)]
-    texts = [text for text in texts if may_be_named(text) or may_be_named(call.resolved.get(text, ""))]
-    named = named_forms(root, base, texts, count) if base and texts else frozenset[str]()
-    if sensitive := tuple(name for name, value in call.args.items() if _is_sensitive(name, value, base, named)):
-        call = call.changed(sensitive=sensitive)
-    line, start = call.args.get(COMMAND), call.start
-    if not start or not isinstance(line, str) or (prefix := prefix_of(line)) is None:
-        return call
-    paths = [name.partition("::")[0] for name in prefix.names]
-    leads = followed(start, paths, count).values()
-    is_below = all(where == start or where.startswith(f"{start}/") for where in leads)
-    return call.changed(prefix=prefix.text) if is_below else call
+    texts = [text for text in texts if may_be_named(text) or may_be_named(leads.get(text, ""))]
+    named = named_forms(root, start, texts, count) if start and texts else frozenset[str]()
+    return call.changed(resolved=leads, named=call.named | named)
+
+
+def _named_in(call: Call) -> Iterator[str]:
+    from signoff.policy.first_words import paths_in  # as above
+
+    yield from paths_in(call)
+
+
+def varying(call: Call, root: str) -> tuple[Varying, ...]:
+    """Return what of a call that is asked about may vary in calls like it."""
+    from signoff.policy.offer import may_vary
+
+    return may_vary(read_for_memory(call, root))
 
 
 def prepare() -> None:
     """Import what reads a call that is asked about. It takes long enough to be done in a thread."""
-    for name in ("signoff.named_settings", "signoff.policy.sensitive_files", "signoff.policy.shell.prefixes"):
+    for name in ("signoff.named_settings", "signoff.policy.below", "signoff.policy.first_words", "signoff.policy.offer"):
         import_module(name)
 
 
@@ -68,14 +72,3 @@ def directory_name(root: str, directory: str) -> str:
     if not directory or not root:
         return directory
     return "." if directory == root else directory.removeprefix(f"{root.rstrip('/')}/")
-
-
-def _is_sensitive(name: str, value: object, root: str, named: frozenset[str]) -> bool:
-    """Return whether no directory may cover an argument: as a path it is sensitive, or it is longer than any path."""
-    from signoff.policy.sensitive_files import sensitive_place
-
-    if not isinstance(value, str) or is_free(name, value):
-        return False
-    if is_too_long(value) or sensitive_place(value, root):
-        return True
-    return bool(named) and normal(os.path.join(root, value)) in named

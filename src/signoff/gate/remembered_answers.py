@@ -13,6 +13,7 @@ from signoff.core.grant import Grant, grant_from, places_of
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Verdict
 from signoff.errors import WrongUse
+from signoff.policy.call_paths import Facts
 from signoff.ports import GrantStore
 
 
@@ -88,8 +89,8 @@ class StoreMemory:
     """The grants of the broker's store. They are written in the same transaction as the answer."""
 
     broker: Broker
-    read_for_memory: Callable[[Call], Call]
-    """Adds what patterns refer to: where paths lead, and which command it is."""
+    read_for_memory: Callable[[Call], Facts]
+    """Looks up what a match may be about: where paths lead."""
 
     @property
     def keeps(self) -> Keeps:

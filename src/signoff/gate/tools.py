@@ -23,8 +23,9 @@ from signoff.core.call import Call
 from signoff.core.canonical import digest
 from signoff.core.tool_definition import definition_digest
 from signoff.gate.arguments import PROCESS_KEY, as_json
-from signoff.gate.likeness import directory_name, read_for_memory, with_likeness
+from signoff.gate.likeness import directory_name, read_for_memory, varying
 from signoff.links import looked_up
+from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
 from signoff.policy.layers import Layers
 from signoff.policy.tool_labels import labels_in_doubt, labels_of
@@ -206,13 +207,13 @@ class CallReader:
         )
         return looked_up(call, self.policy, self.root) if self.policy is not None else call
 
-    def read_for_memory(self, call: Call) -> Call:
-        """Add what remembered patterns refer to."""
+    def read_for_memory(self, call: Call) -> Facts:
+        """Return a call as remembered answers are judged by it."""
         return read_for_memory(call, self.root)
 
-    def with_likeness(self, call: Call) -> Call:
-        """Add what the call has in common with others."""
-        return with_likeness(call, self.root)
+    def varying(self, call: Call) -> tuple[Mapping[str, Any], ...]:
+        """Return what of a call that is asked about may vary in calls like it."""
+        return varying(call, self.root)
 
     def labels_of(
         self, ctx: RunContext[Any], tool_def: ToolDefinition, args: Mapping[str, Any], origin: Origin

@@ -47,12 +47,13 @@ from signoff.gate.course import (
     course,
 )
 from signoff.gate.course import Step as CourseStep
-from signoff.gate.likeness import read_for_memory, with_likeness
+from signoff.gate.likeness import read_for_memory, varying
 from signoff.gate.record_facts import ON_RECORD, agreed_to, changed_since, recalled_by, stands_for, why_void
 from signoff.gate.refusal_words import POLICY, SIGNOFF, decided_by, decided_why
 from signoff.large_work import done
 from signoff.outside.background import read_background
 from signoff.outside.outside_call import OutsideCall, shape_of
+from signoff.policy.call_paths import Facts
 from signoff.policy.index import NOT_MATCHED
 from signoff.policy.layers import Layers
 from signoff.ports import Transaction
@@ -288,12 +289,12 @@ class OutsideGate:
         """Return the grant for a call. If its uses are limited, this use is counted."""
         return await self.broker.grants.recall(await self._for_memory(call), places_of(call, ""), verdict)
 
-    async def _for_memory(self, call: Call) -> Call:
-        """Return a call with what remembered answers refer to."""
+    async def _for_memory(self, call: Call) -> Facts:
+        """Return a call as remembered answers are judged by it."""
 
-        def read() -> Call:
+        def read() -> Facts:
             found = read_for_memory(call, self.root)
-            found.likeness  # noqa: B018 - it is worked out once, and kept
+            found.call.likeness  # noqa: B018 - it is worked out once, and kept
             return found
 
         return await done(f"looking for answers to a call of {call.agent or call.tool}", call.args, read)
@@ -332,7 +333,8 @@ class OutsideGate:
             args=call.args,
             metadata=outside.said,
             summary=summary_of(call.tool, call.args, outside.said),
-            call=with_likeness(call, self.root),
+            call=call,
+            may_vary=varying(call, self.root),
             verdict=seen.verdict,
             policy_revision=self.policy.revision,
             schema=outside.schema if outside.schema is not None else shape_of(call.args),

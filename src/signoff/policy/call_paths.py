@@ -245,6 +245,10 @@ class Facts:
         found = (self._start,) if not self.call.also or self.call.start else (self._start, self.call.also)
         return tuple(normal(one) for one in found)
 
+    def readings(self, text: str) -> tuple[str, ...]:
+        """Return every path that a text may be understood as, absolute and normalised, and where it leads."""
+        return self._wide("", text, named=True).forms
+
     def _in_repository(self, text: str) -> tuple[str, ...]:
         """Return the absolute paths of a file in a revision: its repository may begin in any directory above."""
         forms = [*self._forms(text)]

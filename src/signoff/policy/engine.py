@@ -143,19 +143,23 @@ class Policy:
         if not links:
             return ()
         found: list[str] = []
-        if links - {Links.COMMAND}:
+        if links & {Links.NAMED, Links.ANY}:
             texts = path_texts(call.args, named_only=Links.ANY not in links)
             found += [text for _, text, _ in texts if text and _could_be_path(text)]
         return tuple(dict.fromkeys((*found, *self.commanded_paths_of(call))))
 
     def commanded_paths_of(self, call: Call) -> tuple[str, ...]:
-        """Return those of `paths_of` that a command in the call changes into (`cd`) or reads."""
+        """Return those of `paths_of` that a command in the call changes into (`cd`), reads or names."""
         links = self._index.shelf(call.tool).links
         found: list[str] = []
         if Links.ANY in links and (touched := Facts(call, self.root).touched) is not None:
             found += (*touched.paths, *touched.words)
         if Links.COMMAND in links:
             found += [path for shell in _commands(call) for path in shell.places]
+        if Links.WORDS in links:
+            from signoff.policy.first_words import paths_in  # few policies need it
+
+            found += paths_in(call)
         return tuple(dict.fromkeys(found))
 
     def patterns_of(self, call: Call) -> tuple[FileSet, ...]:

@@ -27,6 +27,8 @@ class Links(Enum):
     """Every text that may be a path."""
     COMMAND = "command"
     """The files that a shell command reads."""
+    WORDS = "words"
+    """The names after the first words of a shell command."""
 
 
 class Condition(Protocol):

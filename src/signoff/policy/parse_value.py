@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Literal
 
 from signoff.errors import CannotCanonicalise
 from signoff.policy.format import made, texts
-from signoff.policy.glob import Glob
+from signoff.policy.glob import BadGlob, Glob
 from signoff.policy.keypath import TOP, BadKey, KeyPath
 from signoff.policy.linear_regex import BadRegex, LinearRegex
-from signoff.policy.match import OthersCondition, ValueCondition
+from signoff.policy.match import Condition, OthersCondition, ValueCondition
 from signoff.policy.operators import (
     COMPARISONS,
     OPERATORS,
@@ -32,6 +32,8 @@ Source = Literal["args", "deps"]
 
 ANY_CASE = "ignore_case"
 """Key beside `matches`: whether to ignore case."""
+BELOW, FIRST_WORDS = "below", "first_words"
+"""Keys beside operators, for conditions that look at more of a call than one value: in `args` only."""
 OTHERS = "*"
 """In `args`, in place of a name: every argument that is not named there."""
 GLOBS = texts(made(Glob, "a pattern", "bad pattern"), "a list of patterns")
@@ -49,7 +51,7 @@ _NEGATIONS = frozenset({"!=", "<>", "ne", "not", "not_in", "not_equals", "nin", 
 _OTHER_TOOLS = frozenset({"contains", "startswith", "starts_with", "endswith", "ends_with", "prefix", "suffix"})
 
 
-def read_values(spot: ConfigValue, wary: bool, source: Source) -> Iterator[ValueCondition | OthersCondition]:
+def read_values(spot: ConfigValue, wary: bool, source: Source) -> Iterator[Condition]:
     """Parse the conditions in an `args` or `deps` mapping. `wary`: as in an allow rule, which must be sure."""
     entries = spot.entries(what="a mapping of argument names to what they must be")
     if not entries:
@@ -65,19 +67,22 @@ def read_values(spot: ConfigValue, wary: bool, source: Source) -> Iterator[Value
         yield OthersCondition(frozenset(key.steps[0] for key in keys.values()))
 
 
-def _under(spot: ConfigValue, key: KeyPath, source: Source, wary: bool) -> Iterator[ValueCondition]:
+def _under(spot: ConfigValue, key: KeyPath, source: Source, wary: bool) -> Iterator[Condition]:
     if not isinstance(spot.value, dict):
         yield ValueCondition(source, key, _equals(spot, wary))
         return
     entries = spot.entries()
     if not entries:
         raise spot.wrong("this is empty, so it requires nothing", f"write an operator: {', '.join(OPERATORS)}")
-    if all(name in OPERATORS or name == ANY_CASE for name in entries):
+    if all(name in _KEYS for name in entries):
+        for name in _ABOUT_CALLS:
+            if name in entries:
+                yield _ABOUT_CALLS[name](entries.pop(name), key, source, wary)
         for one in _operators(spot, entries, wary):
             yield ValueCondition(source, key, one)
         return
     for name, child in entries.items():
-        _check_not_an_operator(name, child, mixed=any(other in OPERATORS for other in entries))
+        _check_not_an_operator(name, child, mixed=any(other in _KEYS for other in entries))
         yield from _under(child, _key(child, key, name, source), source, wary)
 
 
@@ -91,6 +96,33 @@ def _operators(spot: ConfigValue, entries: dict[str, ConfigValue], wary: bool) -
             yield _matches(child, wary, any_case=any_case)
         else:
             yield _READERS[name](child, wary)
+
+
+def _below(spot: ConfigValue, key: KeyPath, source: Source, wary: bool) -> Condition:
+    from signoff.policy.below import BelowCondition  # few policies need it, as the next
+    from signoff.policy.paths import BadPath
+
+    if source == "deps":
+        raise spot.wrong_key(f"`{BELOW}` is about arguments", "write it under `args`")
+    try:
+        return BelowCondition(key, spot.text("a directory"), every=wary)
+    except (BadPath, BadGlob) as error:
+        raise spot.wrong(f"bad path {shown(str(spot.value))}", str(error)) from error
+
+
+def _first_words(spot: ConfigValue, key: KeyPath, source: Source, wary: bool) -> Condition:
+    from signoff.policy.first_words import COMMAND, BadWords, FirstWordsCondition
+
+    if source == "deps" or key.steps != (COMMAND,):
+        raise spot.wrong_key(
+            f"`{FIRST_WORDS}` is about the argument `{COMMAND}`", f"write it as in {{args: {{{COMMAND}: …}}}}"
+        )
+    if not wary:
+        raise spot.wrong_key(f"`{FIRST_WORDS}` makes no sense where a rule asks or denies", "use a `command` pattern")
+    try:
+        return FirstWordsCondition(spot.text("the first words of a command"))
+    except BadWords as error:
+        raise spot.wrong("bad first words", str(error)) from error
 
 
 def _over(how: Literal["all", "any", "none"]) -> Callable[[ConfigValue, bool], Operator]:
@@ -124,13 +156,13 @@ def _check_not_an_operator(name: str, spot: ConfigValue, *, mixed: bool) -> None
         raise spot.wrong_key(f"there is no operator {shown(name)}", "write a rule for what it is, and order the rules")
     if name in _OTHER_TOOLS:
         raise spot.wrong_key(f"unknown operator {shown(name)}", f'use `matches: "…**"` or `regex`; {escape}')
-    meant = _SYNONYMS.get(name) or nearest(name, OPERATORS, cutoff=0.8)
-    if meant is not None and name not in OPERATORS:
+    meant = _SYNONYMS.get(name) or nearest(name, _WORDS, cutoff=0.8)
+    if meant is not None and name not in _WORDS:
         raise spot.wrong_key(f"unknown operator {shown(name)}", f"did you mean `{meant}`? {escape}")
     if not any(character.isalnum() for character in name) and not name.startswith("/"):
-        raise spot.wrong_key(f"unknown operator {shown(name)}", f"known here: {', '.join(OPERATORS)}")
+        raise spot.wrong_key(f"unknown operator {shown(name)}", f"known here: {', '.join(_WORDS)}")
     if mixed:
-        raise spot.wrong_key("operators and nested keys are mixed here", f"known operators: {', '.join(OPERATORS)}")
+        raise spot.wrong_key("operators and nested keys are mixed here", f"known operators: {', '.join(_WORDS)}")
 
 
 def _check_possible(spot: ConfigValue, entries: dict[str, ConfigValue]) -> None:
@@ -194,3 +226,9 @@ _READERS: dict[str, Callable[[ConfigValue, bool], Operator]] = {
     "any": _over("any"),
     "none": _over("none"),
 }
+_ABOUT_CALLS: Mapping[str, Callable[[ConfigValue, KeyPath, Source, bool], Condition]] = {
+    BELOW: _below,
+    FIRST_WORDS: _first_words,
+}
+_WORDS = (*OPERATORS, *_ABOUT_CALLS)
+_KEYS = frozenset({*_WORDS, ANY_CASE})

@@ -1,6 +1,6 @@
 """Propose rules from a call that was asked about, narrowest first, each with a one-sentence summary.
 
-An allow rule goes no further than a remembered answer may (`core.offer`), except that an amount needs no expiry; a
+An allow rule goes no further than a remembered answer may (`policy.offer`), except that an amount needs no expiry; a
 command must match word for word. It names every argument and permits no others. A secret is never written to a rule.
 """
 
@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from signoff.core.call import Call, Veiled
 from signoff.core.canonical import canonical
-from signoff.core.offer import LEADS_TO, may_be_remembered, offers
 from signoff.core.quorum import who
 from signoff.core.redact import redact, redact_text
+from signoff.core.remembering import LEADS_TO, may_be_remembered
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import ArgCondition, Fits, amount_of, named
+from signoff.core.terms import amount_of, named
 from signoff.core.verdict import Effect
 from signoff.errors import CannotCanonicalise, PolicyError
 from signoff.policy.call_paths import Facts
 from signoff.policy.composer import read_document
 from signoff.policy.glob import BadGlob, Glob
+from signoff.policy.grant_text import ArgumentTerm, terms_in
 from signoff.policy.match_result import Truth
+from signoff.policy.offer import key_of, offers, written_value
 from signoff.policy.parse import parse_rules
-from signoff.policy.parse_value import OTHERS
+from signoff.policy.parse_value import BELOW, OTHERS
 from signoff.policy.places import normal
 from signoff.policy.rule import Rule
 from signoff.policy.rule_text import flow_text, rule_lines
@@ -145,75 +147,60 @@ class _Wish:
     match: Mapping[str, Any] | None
     """The arguments of this call, for the examples. None: the tool alone."""
     miss: Mapping[str, Any] | None = None
-    trouble: str = ""
-    """Why it cannot be written as a rule."""
 
 
 def _wishes(request: ApprovalRequest, call: Call, effect: Effect, root: str | None) -> Iterator[_Wish]:
     # Who must agree does not matter here: whether a rule may allow was checked before, and ask and deny only tighten.
     plain = request.changed_to(verdict=None, metadata={})
-    patterns = [one.pattern for one in offers(plain) if one.pattern is not None]
-    exact = tuple(ArgCondition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items())
+    matches = [terms for one in offers(plain) if one.match is not None and (terms := terms_in(one.match)) is not None]
+    exact = tuple(ArgumentTerm(name, "is", value) for name, value in call.args.items())
     yield _by_arguments("exact", exact, call, effect, root)
     if effect is Effect.ALLOW:
         yield from _allowed_commands(call)
-        for pattern in patterns:
-            if any(one.fits is Fits.COMMAND for one in pattern):
-                continue  # the `*` of a rule would match options, too
-            room = [one for one in pattern if one.fits is not Fits.IS]
-            wide = next((one for one in room if one.fits is not Fits.ANY), room[0])
-            yield _by_arguments(wide.arg, pattern, call, effect, root)
+        for terms in matches:
+            room = [one for one in terms if one.kind != "is"]
+            wide = next((one for one in room if one.kind != "any"), room[0])
+            if wide.kind != "first words":  # a rule outlives the day, so it names the whole command
+                yield _by_arguments(wide.arg, terms, call, effect, root)
         return
     yield from _tightened_commands(call)
-    for pattern in patterns:
-        yield from _tightened(pattern, call, root)
+    for terms in matches:
+        yield from _tightened(terms, call, root)
     yield _Wish(name="tool", text="whatever it is given", match=None)
 
 
-def _by_arguments(name: str, pattern: Sequence[ArgCondition], call: Call, effect: Effect, root: str | None) -> _Wish:
+def _by_arguments(name: str, terms: Sequence[ArgumentTerm], call: Call, effect: Effect, root: str | None) -> _Wish:
     """Return a rule that names every argument and permits no others."""
     args: dict[str, Any] = {}
-    conditions: dict[str, Any] = {}
     said: list[str] = []
     match = dict(call.args)
     miss: dict[str, Any] | None = None
-    trouble = ""
-    for one in pattern:
-        key = _key(one.arg)
-        said.append(one.text)
-        match one.fits:
-            case Fits.IS:
-                args[key] = _is(one.value)
-            case Fits.ANY:
+    for one in terms:
+        key = key_of(one.arg)
+        told = one
+        match one.kind:
+            case "any":
                 args[key] = {"exists": True}
                 match[one.arg] = ANY_TEXT
-            case Fits.AT_MOST:
+            case "up to":
                 args[key] = {">=": 0, "<=": one.value}
                 miss = {**match, one.arg: -1}
-            case Fits.COMMAND:
-                trouble = "its first words alone cannot be written as a rule"
-            case Fits.UNDER:
-                args[key] = {"matches": "**"}  # a single text without `..` (path traversal)
+            case "below":
                 directory, path = _places(one, call, root)
-                # A pattern, because `inside` includes the directory itself: permission to delete files in it must not
-                # include deleting the whole directory.
-                below = _below(directory, root)
-                trouble = "" if _is_literal(below.removesuffix("/**")) else "its directory would be read as a pattern"
-                conditions["path"] = {"matches": below, "sensitive": False}
-                said[-1] = (
-                    f"{named(one.arg)} any path inside {canonical(directory)}, written without `..`, links followed, "
-                    "but not the directory itself, and none known to hold secrets or settings, or to be run by tools"
-                )
+                args[key] = {BELOW: directory}
+                told = replace(one, value=directory)
                 match[one.arg] = path
                 miss = {**match, one.arg: f"{directory}-{path.rpartition('/')[2]}"}
+            case _:
+                args[key] = written_value(one.value)
+        said.append(told.text())
     if miss is not None:
-        miss = {**miss, **{one.arg: ANY_TEXT for one in pattern if one.fits is Fits.ANY}}
-    conditions["args"] = {**args, OTHERS: {"exists": False}}
+        miss = {**miss, **{one.arg: ANY_TEXT for one in terms if one.kind == "any"}}
     text = f"with {', '.join(said)} and no other argument" if said else "without arguments"
-    return _Wish(name=name, conditions=conditions, text=text, match=match, miss=miss, trouble=trouble)
+    return _Wish(name=name, conditions={"args": {**args, OTHERS: {"exists": False}}}, text=text, match=match, miss=miss)
 
 
-def _places(wide: ArgCondition, call: Call, root: str | None) -> tuple[str, str]:
+def _places(wide: ArgumentTerm, call: Call, root: str | None) -> tuple[str, str]:
     """Return the directory and the call's path as written in a policy: relative to its root, or absolute."""
     start = call.start or root
     if start is None or root is None:
@@ -221,27 +208,10 @@ def _places(wide: ArgCondition, call: Call, root: str | None) -> tuple[str, str]
     return _from(root, start, str(wide.value)), _from(root, start, str(call.args[wide.arg]))
 
 
-def _below(directory: str, root: str | None) -> str:
-    """Return a path pattern for everything in a directory. A pattern that starts with `**` would match anywhere."""
-    return f"{directory if directory != '.' else root or ''}/**"
-
-
 def _from(root: str, start: str, text: str) -> str:
     whole = normal(text if text.startswith("/") else f"{start}/{text}")
     inside = whole.removeprefix("/" if root == "/" else f"{root}/")
     return "." if whole == root else inside
-
-
-def _is(value: Any) -> Any:
-    """Return what an argument must equal. A bare mapping would be read as operators or nested keys."""
-    return {"equals": cast("Any", value)} if isinstance(value, Mapping) else value
-
-
-def _key(name: str) -> str:
-    """Return an argument's name as a key of a rule; as a JSON pointer if it would be read as a path of keys."""
-    if name and not name.startswith("/") and not any(one in name for one in ".*"):
-        return name
-    return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
 # --- commands ---
@@ -273,13 +243,11 @@ def _pattern(argv: Sequence[str], *, more: bool = False) -> str:
 
 def _allowed_commands(call: Call) -> Iterator[_Wish]:
     argv = _simple(call)
-    others = tuple(
-        ArgCondition(arg=name, fits=Fits.IS, value=value) for name, value in call.args.items() if name != COMMAND
-    )
-    said = "".join(f", {one.text}" for one in others)
+    others = [ArgumentTerm(name, "is", value) for name, value in call.args.items() if name != COMMAND]
+    said = "".join(f", {one.text()}" for one in others)
     args: dict[str, Any] = {
         COMMAND: {"exists": True},
-        **{_key(one.arg): _is(one.value) for one in others},
+        **{key_of(one.arg): written_value(one.value) for one in others},
         OTHERS: {"exists": False},
     }
     if text := _pattern(argv):
@@ -303,13 +271,13 @@ def _tightened_commands(call: Call) -> Iterator[_Wish]:
 # --- rules that ask or deny, beyond exactly this call ---
 
 
-def _tightened(pattern: Sequence[ArgCondition], call: Call, root: str | None) -> Iterator[_Wish]:
-    for one in pattern:
-        if one.fits is Fits.AT_MOST and amount_of(one.value):
-            conditions = {"args": {_key(one.arg): {">=": one.value}}}
+def _tightened(terms: Sequence[ArgumentTerm], call: Call, root: str | None) -> Iterator[_Wish]:
+    for one in terms:
+        if one.kind == "up to" and amount_of(one.value):
+            conditions = {"args": {key_of(one.arg): {">=": one.value}}}
             text = f"with {named(one.arg)} {canonical(one.value)} or more, whatever else is given"
             yield _Wish(name=one.arg, conditions=conditions, text=text, match={one.arg: one.value})
-        elif one.fits is Fits.UNDER:
+        elif one.kind == "below":
             directory, path = _places(one, call, root)
             conditions = {"path": {"inside": directory}}
             text = f"where anything it is given is a path inside {canonical(directory)}, or leads there"
@@ -322,8 +290,6 @@ def _tightened(pattern: Sequence[ArgCondition], call: Call, root: str | None) ->
 def _proposal(
     wish: _Wish, call: Call, effect: Effect, secrets: Sequence[str], root: str | None, reason: str
 ) -> Proposal:
-    if wish.trouble:
-        raise _Refused(f"{_called(wish)}: {wish.trouble}")
     value = _value(wish, call, effect, reason)
     _check_arguments(wish, call, secrets)
     try:

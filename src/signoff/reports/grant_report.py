@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from signoff.core.moment import iso
-from signoff.core.safe_text import grant_line, safe_text
+from signoff.core.safe_text import safe_text
+from signoff.policy.grant_text import grant_line
 from signoff.reports.request_sheet import TOLD
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def grant_data(broker: Broker, grant: Grant) -> dict[str, Any]:
         "used": grant.used,
         "budget": {"arg": budget.arg, "limit": str(budget.limit), "daily": budget.daily} if budget else None,
         "spent": str(grant.spent_by(now)) if budget else None,
-        "asleep": grant.why_asleep(None, now) or broker.grants.why_without_role(grant) or None,
+        "asleep": broker.grants.why_silent(grant, now) or None,
         "revoked_at": iso(grant.revoked_at),
         "revoked_by": grant.revoked_by or None,
         TOLD: {"is_counted": grant.is_counted},

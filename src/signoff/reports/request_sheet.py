@@ -14,23 +14,23 @@ from signoff.core.decision import Keeps
 from signoff.core.inbox_row import ALREADY, agreed, agreed_text
 from signoff.core.lifecycle import OPEN
 from signoff.core.moment import iso
-from signoff.core.offer import offers
 from signoff.core.people import Actor
 from signoff.core.preview import Preview
 from signoff.core.quorum import who, why_not_entitled
-from signoff.core.redact import redact, visible_around
+from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_status import settled_at, settled_text, status_of
-from signoff.core.safe_text import kept_text, masked_pattern, printable, safe_text
+from signoff.core.safe_text import kept_text, printable, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
+from signoff.policy.grant_text import offer_text
+from signoff.policy.offer import offers
 from signoff.reports.inbox_report import outcomes
 
 if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.core.comment import Comment
     from signoff.core.decision import ApprovalDecision
-    from signoff.core.offer import Offer
     from signoff.core.record import Entry
     from signoff.core.vote import Vote
 
@@ -147,7 +147,7 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
         "comments": [comment_data(one, request.secrets) for one in request.comments],
         "unanswered": [one.id for one in unanswered(request.comments)],
         "offers": [
-            {"number": number, "name": offer.name, "text": offer_line(request, offer)}
+            {"number": number, "name": offer.name, "text": offer_text(request, offer)}
             for number, offer in enumerate(offers(request) if request.state is State.PENDING else (), 1)
         ],
         "answers": list(outcomes(request.run))
@@ -164,15 +164,6 @@ def request_data(request: ApprovalRequest, card: Card | None, problem: str, hist
 def masked(text: str, secrets: Sequence[str] = ()) -> str:
     """Return a text that a person typed, safe to show: secrets masked, hidden characters visible."""
     return safe_text(text, secrets=secrets)
-
-
-def offer_line(request: ApprovalRequest, offer: Offer) -> str:
-    """Return the text of an offer, safe to show."""
-    if offer.pattern is None:
-        return safe_text(offer.text, secrets=request.secrets)
-    pattern, masks = masked_pattern(offer.pattern, secrets=request.secrets)
-    told = ", ".join(one.text for one in pattern)
-    return f"{safe_text(request.tool_name, secrets=request.secrets)} with {visible_around(masks, told)}"
 
 
 def comment_data(comment: Comment, secrets: Sequence[str]) -> dict[str, Any]:

@@ -9,11 +9,12 @@ from pydantic import Field
 from signoff.broker import Broker
 from signoff.core.access import Permission
 from signoff.core.grant import Grant
-from signoff.core.safe_text import grant_line, kept_text, safe_text
+from signoff.core.safe_text import kept_text, safe_text
 from signoff.core.terms import Scope
 from signoff.core.visible_text import visible
 from signoff.desk.operations import revoke
 from signoff.errors import UnknownRequest
+from signoff.policy.grant_text import grant_line
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.problem import ProblemRaised
 
@@ -109,7 +110,7 @@ def _view(broker: Broker, grant: Grant) -> GrantView:
         budget=BudgetView(arg=visible(budget.arg), limit=str(budget.limit), daily=budget.daily, spent=spent)
         if budget is not None
         else None,
-        asleep=visible(grant.why_asleep(None, now) or broker.grants.why_without_role(grant)),
+        asleep=visible(broker.grants.why_silent(grant, now)),
         revoked_at=grant.revoked_at,
         revoked_by=visible(grant.revoked_by),
     )

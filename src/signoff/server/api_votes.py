@@ -13,13 +13,14 @@ from signoff.broker.grants import check_terms
 from signoff.core.access import Permission
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import agreed, has_approved
-from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest, State
-from signoff.core.safe_text import error_line, safe_text, spelled_out
+from signoff.core.safe_text import error_line
 from signoff.core.terms import Budget, Scope, Terms
 from signoff.core.visible_text import visible
 from signoff.desk.operations import NOT_REMEMBERED, Remembering, terms_of
 from signoff.errors import RequestError, SignoffError
+from signoff.policy.grant_text import offer_text, spelled_out
+from signoff.policy.offer import Offer, offers
 from signoff.server.api_requests import found, seen
 from signoff.server.endpoint import PASSING, ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
@@ -247,7 +248,7 @@ async def list_offers(visit: Visit[OffersQuery, Nothing]) -> OffersView:
     budget = Budget(arg=query.budget_arg, limit=query.budget, daily=query.daily) if query.budget is not None else None
 
     def shown(number: int, offer: Offer) -> OfferView:
-        terms = Terms(scope=query.scope, pattern=offer.pattern, until=query.until, max_uses=query.uses, budget=budget)
+        terms = Terms(scope=query.scope, match=offer.match, until=query.until, max_uses=query.uses, budget=budget)
         decision = ApprovalDecision(approved=query.decision == "approve", terms=terms, by=visit.identity.actor)
         text, problem = "", ""
         try:
@@ -255,7 +256,7 @@ async def list_offers(visit: Visit[OffersQuery, Nothing]) -> OffersView:
             text = spelled_out(request, decision)
         except RequestError as error:
             problem = error_line(error, secrets=request.secrets)
-        about = safe_text(offer.text, secrets=request.secrets)
+        about = offer_text(request, offer)
         return OfferView(number=number, name=visible(offer.name), about=about, text=text, problem=problem)
 
     return OffersView(offers=[shown(number, one) for number, one in enumerate(offered, 1)], why_not="")

@@ -68,15 +68,15 @@ class ApprovalMemory:
         with self._lock:
             found = [*self._session.get(call.memory_key, {}).values()]
         found += self._kept(lambda grants: grants.about(call.tool, call.memory_key))
-        return min((one for one in found if one.covers(call)), key=lambda one: one.approved, default=None)
+        return min((one for one in found if one.covers_exactly(call)), key=lambda one: one.approved, default=None)
 
     def remember(self, grant: Grant) -> None:
         """Store a grant for the session or for always, as its scope says. A later yes replaces an earlier no.
 
         Raises `WrongUse` for a grant that needs a store, or an `always` grant without a file.
         """
-        if any(one is not None for one in (grant.pattern, grant.until, grant.max_uses, grant.budget)):
-            raise WrongUse("only a store can remember a pattern or an expiry: Signoff(…, store='sqlite:FILE')")
+        if any(one is not None for one in (grant.match, grant.until, grant.max_uses, grant.budget)):
+            raise WrongUse("only a store can remember a match or an expiry: Signoff(…, store='sqlite:FILE')")
         if grant.scope is Scope.SESSION:
             with self._lock:
                 same = self._session.setdefault(grant.memory_key, {})

@@ -33,14 +33,14 @@ class Grants(Documents[Grant]):
         super().put(value)
 
     def about(self, tool: str, memory_key: str) -> Sequence[Grant]:
-        """Grants that may cover a call: those for exactly these arguments, and patterns for the tool; not revoked."""
+        """Grants that may cover a call: those for exactly these arguments, and matches for the tool; not revoked."""
         return self._where("revoked = 0 and tool = ? and memory_key in (?, '') order by nr", tool, memory_key)
 
     def all(self, *, revoked: bool = False) -> Sequence[Grant]:
         return self._where("1 = 1 order by nr" if revoked else "revoked = 0 order by nr")
 
     def _found_by(self, value: Grant) -> Sequence[Any]:
-        exact = value.memory_key if value.pattern is None else ""
+        exact = value.memory_key if value.match is None else ""
         return value.id, value.tool, exact, value.revoked_at is not None
 
     def _read(self, body: str) -> Grant:

@@ -40,6 +40,7 @@ from signoff.policy.match_result import Truth
 from signoff.policy.places import is_too_long
 from signoff.policy.policy_text import layers_of, read_written
 from signoff.policy.proposal import Proposal, proposals
+from signoff.policy.remembered import covers
 from signoff.policy.step_count import Unclear
 from signoff.wiring.project import lock_of, requester_of
 from signoff.wiring.project_trust import keep_trust
@@ -236,7 +237,8 @@ class _Making:
 
     def forbidden(self) -> str:
         """Return who answered never to this very call, as text; empty if nobody did."""
-        found = next((one for one in self.nevers if one.covers(self.call)), None)
+        facts = Facts(self.call, self.call.start or self.directory)
+        found = next((one for one in self.nevers if covers(one, facts) is not Truth.NO), None)
         if found is None:
             return ""
         said = f"{found.by or 'somebody'} answered never to this call (grant {found.id})"

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from tests.matches import varying
 from tests.ready import ready
 
 from signoff.broker import Broker, new_id
@@ -179,6 +180,7 @@ class Place:
             tool_name=call.tool,
             args=args,
             call=call,
+            may_vary=varying(call),
             verdict=self.settings.policy.judge(call),
             policy_revision=self.settings.policy.revision,
             schema=_SCHEMAS.get(call.tool, _REFUND),

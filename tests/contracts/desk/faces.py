@@ -25,11 +25,11 @@ from signoff.channels.discord.forms import ARGS, REASON
 from signoff.cli.main import main
 from signoff.core.access import EVERYTHING, WORKING
 from signoff.core.decision import ApprovalDecision
-from signoff.core.offer import offer_called
 from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Terms
 from signoff.errors import SignoffError
+from signoff.policy.offer import offer_called
 from signoff.ports import Inbox
 from signoff.server.app import application
 from signoff.server.state import ServerState
@@ -153,7 +153,7 @@ async def answered(inbox: Inbox | Signoff, act: Act, request: ApprovalRequest, b
         if act.remember:
             offer = offer_called(request, act.remember)
             until = datetime.fromisoformat(act.until) if act.until else None
-            terms = Terms(pattern=offer.pattern if offer is not None else None, until=until)
+            terms = Terms(match=offer.match if offer is not None else None, until=until)
         approved = act.act == "approve"
         decision = ApprovalDecision(approved=approved, note=act.note, edited_args=act.args, terms=terms, by=by)
         await (

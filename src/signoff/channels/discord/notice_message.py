@@ -19,8 +19,8 @@ from signoff.core.canonical import digest
 from signoff.core.card import IRREVERSIBLE, Card, Choice, card_for, safe_summary
 from signoff.core.lifecycle import OPEN
 from signoff.core.notice import Asked, Notice, Together
-from signoff.core.offer import may_be_remembered
 from signoff.core.preview import Preview
+from signoff.core.remembering import may_be_remembered
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible

@@ -17,10 +17,10 @@ from signoff.channels.discord.parts import MessagePart, lay_out
 from signoff.channels.discord.sheet import DESCRIPTION, OPTION, OPTIONS, Button, Menu, MenuOption, MessageSheet
 from signoff.channels.discord.status_parts import AMBER
 from signoff.core.decision import ApprovalDecision
-from signoff.core.offer import Offer, offers
 from signoff.core.request import ApprovalRequest
 from signoff.core.safe_text import safe_text
-from signoff.core.terms import Fits, Scope, Terms
+from signoff.core.terms import Scope, Terms
+from signoff.policy.offer import offers
 
 _VALUE = re.compile(r"(?P<offer>[0-9]{1,3})-(?P<scope>[a-z]{3,8})(?:-(?P<until>[0-9]{9,11}))?")
 _WHERE = {
@@ -54,9 +54,9 @@ def decision_for(request: ApprovalRequest, value: str, now: datetime | None = No
     until = datetime.fromtimestamp(int(found["until"]), UTC) if found["until"] else None
     if until is not None and now is not None and not now < until <= now + _LONGEST:
         return None
-    if not _has_place(request, scope) or (until is None and _needs_end(offer)):
+    if not _has_place(request, scope) or (until is None and offer.amounts):
         return None
-    return ApprovalDecision(approved=True, terms=Terms(scope=scope, pattern=offer.pattern, until=until))
+    return ApprovalDecision(approved=True, terms=Terms(scope=scope, match=offer.match, until=until))
 
 
 def remember_sheet(request: ApprovalRequest, texts: Sequence[tuple[str, str]]) -> MessageSheet:
@@ -122,10 +122,6 @@ def _has_place(request: ApprovalRequest, scope: Scope) -> bool:
         Scope.WORKER: "".join(request.worker),
     }
     return bool(where.get(scope, "project"))
-
-
-def _needs_end(offer: Offer) -> bool:
-    return any(condition.fits is Fits.AT_MOST for condition in offer.pattern or ())
 
 
 def _label(value: str) -> str:

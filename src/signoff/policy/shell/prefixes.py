@@ -20,7 +20,7 @@ from signoff.policy.table_files import table_text
 
 _HANDED_ON = re.compile(r".*pyargs.*|--?args(?:=.*)?")
 """Options after which names are not paths: they may be found anywhere, or are passed on to another program."""
-_LONGEST = 120
+_LONGEST = 118
 """A longer prefix is not one readable line."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_@.,+/-]*(?:::[A-Za-z0-9_]+)*", re.ASCII)
 """A name or a path; `::` as in test runners. No `=` or `:`, which programs read as settings and addresses, and no
@@ -32,10 +32,15 @@ _FIXED = re.compile(r"[A-Za-z0-9_@.,+/:=-]+", re.ASCII)
 class Prefix(NamedTuple):
     """What a command line has in common with similar ones."""
 
-    text: str
-    """The fixed words, and `*`."""
+    words: str
+    """The fixed words."""
     names: tuple[str, ...]
-    """The words that `*` stands for here."""
+    """The words after them, which may vary."""
+
+    @property
+    def paths(self) -> list[str]:
+        """The names as paths: without the test in a file that they may name."""
+        return [name.partition("::")[0] for name in self.names]
 
 
 def prefix_of(line: str) -> Prefix | None:
@@ -51,10 +56,10 @@ def prefix_of(line: str) -> Prefix | None:
     if command is None or any(map(_HANDED_ON.fullmatch, argv)):
         return None
     fixed = _fixed(argv, command)
-    text, names = " ".join((*argv[:fixed], "*")), argv[fixed:]
-    if len(text) > _LONGEST or not all(map(_FIXED.fullmatch, argv[:fixed])):
+    words, names = " ".join(argv[:fixed]), argv[fixed:]
+    if len(words) > _LONGEST or not all(map(_FIXED.fullmatch, argv[:fixed])):
         return None
-    return Prefix(text, names) if all(_is_plain(name) and command.names.fullmatch(name) for name in names) else None
+    return Prefix(words, names) if all(_is_plain(name) and command.names.fullmatch(name) for name in names) else None
 
 
 class _Command(NamedTuple):

@@ -1,4 +1,8 @@
-"""The ways a person may have an approval remembered besides exactly this call: narrow patterns made from the call."""
+"""The ways a person may have an answer remembered: exactly this call, or a narrow match that is made from the call.
+
+A match is written as the conditions of a rule. What of a call may vary is worked out when it is asked about, where its
+files are, and is kept with the request.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from signoff.core.call import Call, is_free
+from signoff.core.call import Call, Veiled, is_free
 from signoff.core.decision import Keeps
+from signoff.core.remembering import may_be_remembered, may_be_widened
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import COMMAND, ArgCondition, Budget, Fits, Scope, Terms, amount_of
-from signoff.core.verdict import Wanted
+from signoff.core.terms import Budget, Scope, Terms, amount_of
+from signoff.policy.call_paths import COMMAND, Facts
+from signoff.policy.match_result import Truth
+from signoff.policy.parse_value import BELOW, FIRST_WORDS, OTHERS
+from signoff.policy.remembered import holds
+from signoff.policy.shell.prefixes import prefix_of
 
 _MONEY = frozenset("amount charge cost credit fee refund sum".split())
 _SETS = frozenset("adjust budget limit price quota rate set threshold update".split())
@@ -44,43 +53,35 @@ _ODD = frozenset("\\:;|&$<>`\"'(){}[]*?!#%=")
 """Characters that a plain path does not contain: other programs may give them a meaning."""
 
 
+_ANY: Mapping[str, Any] = {"exists": True}
+_MOST = 2**53
+"""The largest amount that may vary: above it, not every whole number is told from the next."""
+
+Varying = Mapping[str, Mapping[str, Any]]
+"""Conditions on the arguments that may vary, by their names; the first is what is widened."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """One way to remember an answer. `pattern` None: exactly these arguments."""
+    """One way to remember an answer."""
 
     name: str
-    pattern: tuple[ArgCondition, ...] | None
-    text: str
+    match: Mapping[str, Any] | None
+    """The conditions of a rule; None: exactly these arguments."""
 
-
-LEADS_TO = "leads_to"
-"""Metadata key of a request whose call leads to another one below: an answer to one alone does not cover both."""
-
-
-def may_be_remembered(request: ApprovalRequest) -> bool:
-    """Whether the answer may be remembered for later calls: one person is enough, and nothing is in doubt.
-
-    If the rule wants a role, the answer counts for that role, if the place that keeps it knows who has which.
-    """
-    call, wanted = request.call, request.requirement.wanted
-    by_role = wanted is Wanted.ROLE and request.keeps is Keeps.ALWAYS and not request.escalated
-    if wanted is not Wanted.ANYONE and not by_role:
-        return False
-    if call is None or LEADS_TO in request.metadata:
-        return False
-    return not call.unreadable and not (request.verdict is not None and request.verdict.errors)
+    @property
+    def amounts(self) -> tuple[str, ...]:
+        """The arguments that are remembered up to an amount."""
+        return amounts_in(self.match)
 
 
 def offers(request: ApprovalRequest) -> tuple[Offer, ...]:
     """All ways to remember the answer to this request, narrowest first. Empty if it may not be remembered at all."""
-    call = request.call
-    if call is None or not may_be_remembered(request):
+    if not may_be_remembered(request):
         return ()
-    exact = Offer(name="exact", pattern=None, text=f"{call.tool} with exactly these arguments")
-    is_edited = request.decision is not None and request.decision.edited_args is not None
-    if is_edited or (request.verdict is not None and request.verdict.exactly):
-        return (exact,)  # paths and commands were only checked for the original call
-    return (exact, *_patterns(call, request.effective_args))
+    wider = request.may_vary if may_be_widened(request) else ()
+    args = request.effective_args
+    return Offer(name="exact", match=None), *(Offer(name=next(iter(one)), match=match_of(args, one)) for one in wider)
 
 
 def offer_called(request: ApprovalRequest, which: str) -> Offer | None:
@@ -100,15 +101,15 @@ def wider_terms(request: ApprovalRequest, now: datetime) -> tuple[Terms, ...]:
         return ()
     found: list[Terms] = []
     for offer in offers(request)[1:]:
-        if amount := next((one for one in offer.pattern or () if one.fits is Fits.AT_MOST), None):
-            limit = amount_of(amount.value)
+        if offer.amounts:
+            limit = amount_of(request.effective_args[offer.name])
             assert limit is not None, "amounts are offered for numbers only"
-            budget = Budget(arg=amount.arg, limit=limit)
-            found.append(Terms(pattern=offer.pattern, until=_end_of_day(now), budget=budget))
+            budget = Budget(arg=offer.name, limit=limit)
+            found.append(Terms(match=offer.match, until=_end_of_day(now), budget=budget))
             continue
         if request.call is not None and request.call.conversation_id:
-            found.append(Terms(scope=Scope.SESSION, pattern=offer.pattern))
-        found.append(Terms(pattern=offer.pattern))
+            found.append(Terms(scope=Scope.SESSION, match=offer.match))
+        found.append(Terms(match=offer.match))
     return tuple(found)
 
 
@@ -125,52 +126,91 @@ def _end_of_day(now: datetime) -> datetime:
     return midnight if midnight - now > timedelta(hours=2) else midnight + timedelta(days=1)
 
 
-def _patterns(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
-    if call.prefix and args.get(COMMAND) == call.args.get(COMMAND):
-        yield _offer(call, args, ArgCondition(arg=COMMAND, fits=Fits.COMMAND, value=call.prefix), leaves_texts=False)
+# --- matches ---
+
+
+def match_of(args: Mapping[str, Any], varying: Varying) -> Mapping[str, Any]:
+    """Return the match that names every argument and permits no others; those that do not vary stay as they are."""
+    written = {key_of(name): varying.get(name, written_value(value)) for name, value in args.items()}
+    return {"args": {**written, OTHERS: {"exists": False}}}
+
+
+def key_of(name: str) -> str:
+    """Return an argument's name as a key of a rule; as a JSON pointer if it would be read as a path of keys."""
+    if name and not name.startswith("/") and not any(one in name for one in ".*"):
+        return name
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def written_value(value: Any) -> Any:
+    """Return what an argument must equal. A bare mapping would be read as operators or nested keys."""
+    return {"equals": cast("Any", value)} if isinstance(value, Mapping) else value
+
+
+def amounts_in(match: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The keys of the arguments that a match leaves open up to an amount."""
+    return tuple(key for key, one in _conditions(match) if "<=" in one)
+
+
+def names_words(match: Mapping[str, Any] | None) -> bool:
+    """Whether a match names only the first words of a command."""
+    return any(FIRST_WORDS in one for _, one in _conditions(match))
+
+
+def _conditions(match: Mapping[str, Any] | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    args = cast("Mapping[str, Any]", match.get("args", {}) if match is not None else {})
+    yield from ((key, cast("Mapping[str, Any]", one)) for key, one in args.items() if isinstance(one, Mapping))
+
+
+# --- what may vary ---
+
+
+def may_vary(facts: Facts) -> tuple[Varying, ...]:
+    """Return what of a call may vary in calls like it, narrowest first.
+
+    `facts` are those by which remembered answers are judged: whatever is offered covers the call that it was made from.
+    """
+    return tuple(one for one in _varying(facts) if holds(match_of(facts.call.args, one), facts) is Truth.YES)
+
+
+def _varying(facts: Facts) -> Iterator[Varying]:
+    call, args = facts.call, facts.call.args
+
+    line = args.get(COMMAND)
+    if call.start and isinstance(line, str) and not isinstance(line, Veiled) and (read := prefix_of(line)):
+        yield {COMMAND: {FIRST_WORDS: read.words}}
     runs = _words(call.tool) & _RUNNERS or any(_words(name) & _RUNS for name in args)
     if runs or "proc.exec" in call.labels:
         return
     amounts = [name for name, value in args.items() if _is_money(name) and amount_of(value)]
     for name in amounts if not _words(call.tool) & _SETS else ():
-        yield _offer(call, args, ArgCondition(arg=name, fits=Fits.AT_MOST, value=args[name]), leaves_texts=False)
+        if args[name] <= _MOST:
+            yield {name: {">=": 0, "<=": args[name]}}
     if amounts or "money" in call.labels:
         return
-    yield from _free_texts(call, args)
+    free = {name: _ANY for name, value in args.items() if is_free(name, value)}
+    if free and _is_told(call, free) and not any(_is_sensitive(name, value, facts) for name, value in args.items()):
+        yield free
     for name, value in args.items():
         if isinstance(value, str) and _is_path(call, name, value) and (directory := _directory(value)):
-            wide = ArgCondition(arg=name, fits=Fits.UNDER, value=directory)
-            if wide.holds(value, call):
-                yield _offer(call, args, wide, leaves_texts=_writes(call))
+            # The pattern keeps to the spelling: a path that is relative to a directory is not written from the top.
+            below = {name: {"matches": f"{directory}/**", BELOW: directory}}
+            yield {**below, **{one: _ANY for one in free if one != name}} if _writes(call) else below
 
 
-def _free_texts(call: Call, args: Mapping[str, Any]) -> Iterator[Offer]:
-    """Leave free text open, if it is sent to somebody or goes into a file."""
-    free = [name for name, value in args.items() if is_free(name, value)]
-    paths = [value for name, value in args.items() if isinstance(value, str) and _is_path(call, name, value)]
-    goes_to = any(_words(name) & _TO and _is_somebody(value) for name, value in args.items() if name not in free)
+def _is_told(call: Call, free: Mapping[str, object]) -> bool:
+    """Whether free text is sent to somebody or goes into an ordinary file."""
+    paths = [value for name, value in call.args.items() if isinstance(value, str) and _is_path(call, name, value)]
+    goes_to = any(_words(name) & _TO and _is_somebody(value) for name, value in call.args.items() if name not in free)
     told = goes_to and _words(call.tool) & _TELLS and not _words(call.tool) & _ACTS
     written = any(paths) and _writes(call)
-    if free and (told or written) and all(map(_is_below, paths)) and not call.sensitive:
-        pattern = tuple(_as_written(name, value, is_open=name in free) for name, value in args.items())
-        yield _named(free[0], call, pattern)
+    return bool(told or written) and all(map(_is_below, paths))
 
 
-def _offer(call: Call, args: Mapping[str, Any], wide: ArgCondition, *, leaves_texts: bool) -> Offer:
-    """Widen one argument. Free text may be left open; everything else stays as it is."""
-    pattern = tuple(
-        wide if name == wide.arg else _as_written(name, value, is_open=leaves_texts and is_free(name, value))
-        for name, value in args.items()
-    )
-    return _named(wide.arg, call, pattern)
+def _is_sensitive(name: str, value: object, facts: Facts) -> bool:
+    from signoff.policy.below import why_sensitive  # imports what few policies need
 
-
-def _named(name: str, call: Call, pattern: tuple[ArgCondition, ...]) -> Offer:
-    return Offer(name=name, pattern=pattern, text=f"{call.tool} with " + ", ".join(one.text for one in pattern))
-
-
-def _as_written(name: str, value: Any, *, is_open: bool) -> ArgCondition:
-    return ArgCondition(arg=name, fits=Fits.ANY) if is_open else ArgCondition(arg=name, fits=Fits.IS, value=value)
+    return isinstance(value, str) and not is_free(name, value) and bool(why_sensitive(value, facts))
 
 
 def _words(name: str) -> frozenset[str]:

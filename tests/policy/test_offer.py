@@ -2,83 +2,101 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.matches import ANY, below, facts_of, match, up_to, varying
 from tests.profiles import examples
 from tests.tables import table
 
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision, Keeps
 from signoff.core.grant import Grant
-from signoff.core.offer import LEADS_TO, Offer, may_be_remembered, offers, wider_terms
+from signoff.core.remembering import LEADS_TO, may_be_remembered
 from signoff.core.request import ApprovalRequest
-from signoff.core.terms import ArgCondition, Fits, Scope, Terms
+from signoff.core.terms import Scope, Terms
 from signoff.core.verdict import Effect, Requirement, Verdict
+from signoff.policy.grant_text import ArgumentTerm, offer_text, terms_in
+from signoff.policy.match_result import Truth
+from signoff.policy.offer import Offer, offers, wider_terms
+from signoff.policy.remembered import covers
 
 
 def request(args: dict[str, Any], tool: str = "write_file", **call: Any) -> ApprovalRequest:
+    made = Call(tool=tool, args=args, schema_hash="s", **call)
     return ApprovalRequest(
         tool_call_id="c1",
         tool_name=tool,
         args=args,
-        call=Call(tool=tool, args=args, schema_hash="s", **call),
+        call=made,
+        may_vary=varying(made),
         verdict=Verdict(effect=Effect.ASK),
     )
 
 
-def patterns(args: dict[str, Any], tool: str = "write_file", **call: Any) -> list[tuple[ArgCondition, ...]]:
-    return [one.pattern for one in offers(request(args, tool, **call)) if one.pattern is not None]
+def matches(args: dict[str, Any], tool: str = "write_file", **call: Any) -> list[Mapping[str, Any]]:
+    return [one.match for one in offers(request(args, tool, **call)) if one.match is not None]
 
 
 def remembered(one: Offer, asked: ApprovalRequest) -> Grant:
     assert asked.call is not None
-    return Grant.of(asked.call, ApprovalDecision(approved=True, terms=Terms(pattern=one.pattern)))
+    return Grant.of(asked.call, ApprovalDecision(approved=True, terms=Terms(match=one.match)))
+
+
+def terms(one: Offer) -> Sequence[ArgumentTerm]:
+    assert one.match is not None
+    found = terms_in(one.match)
+    assert found is not None
+    return found
+
+
+def covered(grant: Grant, call: Call) -> bool:
+    return covers(grant, facts_of(call)) is Truth.YES
 
 
 CALM = "(no files known to hold secrets or settings, or to be run by tools)"
-IS, UNDER, AT_MOST, ANY = Fits.IS, Fits.UNDER, Fits.AT_MOST, Fits.ANY
 
 
 # --- what is offered ---
 
 
 def test_a_file_in_a_directory() -> None:
-    exact, free, wide = offers(request({"path": "docs/a.md", "content": "x", "mode": "w"}))
-    assert (exact.name, exact.pattern) == ("exact", None)
-    assert exact.text == "write_file with exactly these arguments"
-    assert (free.name, free.text) == ("content", 'write_file with path "docs/a.md", any content, mode "w"')
+    exact, free, wide = offers(asked := request({"path": "docs/a.md", "content": "x", "mode": "w"}))
+    text = partial(offer_text, asked)
+    assert (exact.name, exact.match) == ("exact", None)
+    assert text(exact) == "write_file with exactly these arguments"
+    assert (free.name, text(free)) == ("content", 'write_file with path "docs/a.md", any content, mode "w"')
     assert wide.name == "path"
-    assert wide.text == f'write_file with path any path inside "docs" {CALM}, any content, mode "w"'
-    assert wide.pattern == (
-        ArgCondition(arg="path", fits=UNDER, value="docs"),
-        ArgCondition(arg="content", fits=ANY),
-        ArgCondition(arg="mode", fits=IS, value="w"),
-    )
+    assert text(wide) == f'write_file with path any path inside "docs" {CALM}, any content, mode "w"'
+    assert wide.match == match(path=below("docs"), content=ANY, mode="w")
 
 
 def test_an_amount() -> None:
-    _, wide = offers(request({"to": "bob", "amount": 5, "message": "hi"}, "refund"))
-    assert wide.text == 'refund with to "bob", amount from 0 to 5, message "hi"', "all but the amount stays as it is"
+    _, wide = offers(asked := request({"to": "bob", "amount": 5, "message": "hi"}, "refund"))
+    assert offer_text(asked, wide) == 'refund with to "bob", amount from 0 to 5, message "hi"', (
+        "all but the amount stays as it is"
+    )
 
 
 def test_where_labels_say_that_it_is_about_files_any_name_may_hold_a_path() -> None:
-    assert not patterns({"where": "docs/a.md"})
-    assert patterns({"where": "docs/a.md"}, labels=frozenset({"fs.write"}))
+    assert not matches({"where": "docs/a.md"})
+    assert matches({"where": "docs/a.md"}, labels=frozenset({"fs.write"}))
 
 
 def test_what_is_written_is_left_open_where_something_says_what_for() -> None:
-    _, free = offers(request({"to": "bob@example.com", "subject": "Hello", "body": "hi"}, "send_mail"))
-    assert free.text == 'send_mail with to "bob@example.com", any subject, any body'
-    assert not patterns({"subject": "Hello", "body": "hi"}, "send_mail"), "nothing says to whom"
-    assert not patterns({"to": "", "body": "hi"}, "send_mail")
-    assert patterns({"path": "a.md", "content": "x"}), "one file, whatever is written into it"
+    _, free = offers(asked := request({"to": "bob@example.com", "subject": "Hello", "body": "hi"}, "send_mail"))
+    assert offer_text(asked, free) == 'send_mail with to "bob@example.com", any subject, any body'
+    assert not matches({"subject": "Hello", "body": "hi"}, "send_mail"), "nothing says to whom"
+    assert not matches({"to": "", "body": "hi"}, "send_mail")
+    assert matches({"path": "a.md", "content": "x"}), "one file, whatever is written into it"
     for tool in ("delete_note", "click", "apply_manifest", "closeIssue"):
-        assert not patterns({"page": "bank", "text": "Transfer"}, tool), "the text says what is done, or to what"
-    assert not patterns({"path": "docs/.env", "content": "x"}, sensitive=("path",))
+        assert not matches({"page": "bank", "text": "Transfer"}, tool), "the text says what is done, or to what"
+    assert not matches({"path": "docs/.env", "content": "x"})
 
 
 def test_a_rule_that_wants_a_role_is_remembered_by_that_role() -> None:
@@ -89,14 +107,15 @@ def test_a_rule_that_wants_a_role_is_remembered_by_that_role() -> None:
 
 
 def test_a_command_by_its_first_words() -> None:
-    asked = request({"command": "pytest -x tests/a.py", "timeout": 60}, "shell", prefix="pytest -x *")
+    asked = request({"command": "pytest -x tests/a.py", "timeout": 60}, "shell", start="/srv")
     _, wide = offers(asked)
-    assert wide.text == (
+    assert wide.match == match(command={"first_words": "pytest -x"}, timeout=60)
+    assert offer_text(asked, wide) == (
         'shell with command "pytest -x *" where * is names and paths below the directory it runs in, of the kind it is '
         "for, no options, timeout 60"
     )
     edited = ApprovalDecision(approved=True, edited_args={"command": "rm -r tests", "timeout": 60})
-    assert len(offers(asked.changed_to(decision=edited))) == 1, "the prefix is of what was asked about"
+    assert len(offers(asked.changed_to(decision=edited))) == 1, "the words are of what was asked about"
 
 
 # --- how far, at a terminal ---
@@ -106,9 +125,9 @@ NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
 def test_calls_like_it_are_remembered_for_the_session_or_for_good() -> None:
     asked = request({"path": "docs/a.md"}, conversation_id="c")
-    [pattern] = patterns({"path": "docs/a.md"})
-    assert wider_terms(asked, NOON) == (Terms(scope=Scope.SESSION, pattern=pattern), Terms(pattern=pattern))
-    assert wider_terms(request({"path": "docs/a.md"}), NOON) == (Terms(pattern=pattern),), "no session is known"
+    [wide] = matches({"path": "docs/a.md"})
+    assert wider_terms(asked, NOON) == (Terms(scope=Scope.SESSION, match=wide), Terms(match=wide))
+    assert wider_terms(request({"path": "docs/a.md"}), NOON) == (Terms(match=wide),), "no session is known"
     assert not wider_terms(asked.changed_to(keeps=Keeps.EXACTLY), NOON)
     assert not wider_terms(request({"to": "bob"}), NOON)
 
@@ -182,19 +201,19 @@ PROGRAMS = [
 
 @table("args", PROGRAMS)
 def test_no_pattern_over_what_is_run_as_a_program(args: dict[str, Any]) -> None:
-    assert not patterns(args, "do_it")
-    assert not patterns(args, "do_it", labels=frozenset({"fs.write"}))
+    assert not matches(args, "do_it")
+    assert not matches(args, "do_it", labels=frozenset({"fs.write"}))
 
 
 @pytest.mark.parametrize("tool", ["run", "run_script", "bash", "python", "execute_sql", "runTests", "shell"])
 def test_no_pattern_over_which_program_is_run(tool: str) -> None:
-    assert not patterns({"path": "scripts/a.sh"}, tool)
+    assert not matches({"path": "scripts/a.sh"}, tool)
 
 
 def test_no_pattern_over_a_tool_that_is_labelled_as_running_programs() -> None:
-    assert not patterns({"path": "docs/a.md", "content": "x"}, labels=frozenset({"proc.exec"}))
-    assert not patterns({"path": "docs/a.md", "content": "x"}, labels=frozenset({"proc.exec", "fs.write"}))
-    assert not patterns({"amount": 5}, "pay", labels=frozenset({"proc.exec"}))
+    assert not matches({"path": "docs/a.md", "content": "x"}, labels=frozenset({"proc.exec"}))
+    assert not matches({"path": "docs/a.md", "content": "x"}, labels=frozenset({"proc.exec", "fs.write"}))
+    assert not matches({"amount": 5}, "pay", labels=frozenset({"proc.exec"}))
 
 
 def test_not_every_text_with_a_slash_is_a_path() -> None:
@@ -206,7 +225,7 @@ def test_not_every_text_with_a_slash_is_a_path() -> None:
         ("to", "team/bob"),
         ("branch", "feature/x"),
     ):
-        assert not patterns({name: value}), name
+        assert not matches({name: value}), name
 
 
 @table(
@@ -242,33 +261,32 @@ def test_not_every_text_with_a_slash_is_a_path() -> None:
     ],
 )
 def test_no_pattern_from_a_path_that_is_not_written_plainly_or_too_near_the_top(path: str) -> None:
-    assert not patterns({"path": path, "content": "x"})
+    assert not matches({"path": path, "content": "x"})
 
 
 def test_no_pattern_from_a_path_that_leads_elsewhere() -> None:
     leads = {"docs/link/a.md": "/etc/a.md"}
-    assert not patterns({"path": "docs/link/a.md"}, resolved=leads)
-    assert patterns({"path": "docs/a.md"}, resolved=leads)
+    assert not matches({"path": "docs/link/a.md"}, resolved=leads)
+    assert matches({"path": "docs/a.md"}, resolved=leads)
 
 
 @pytest.mark.parametrize("amount", [-5, True, "5", None, float("nan"), float("inf"), [5]])
 def test_no_pattern_from_what_is_no_amount(amount: object) -> None:
-    assert not patterns({"to": "bob", "amount": amount}, "pay")
+    assert not matches({"to": "bob", "amount": amount}, "pay")
 
 
 def test_a_smaller_account_number_is_not_less_of_an_account() -> None:
     args = {"account": 12345, "account_number": 99, "customer_id": 7, "amount": 5}
-    [only] = patterns(args, "pay", labels=frozenset({"money"}))
-    assert [one.arg for one in only if one.fits is AT_MOST] == ["amount"]
-    assert not patterns({"account": 12345}, "pay", labels=frozenset({"money"}))
-    assert not patterns({"price_list_id": 12345}, "pay")
+    assert matches(args, "pay", labels=frozenset({"money"})) == [match(**{**args, "amount": up_to(5)})]
+    assert not matches({"account": 12345}, "pay", labels=frozenset({"money"}))
+    assert not matches({"price_list_id": 12345}, "pay")
 
 
 @pytest.mark.parametrize("labels", [frozenset[str](), frozenset({"money"}), frozenset({"money", "fs.write"})])
 def test_money_is_never_left_open_beside_something_else(labels: frozenset[str]) -> None:
     args = {"file": "invoices/a.pdf", "amount": 5, "message": "hi", "content": "x"}
-    for pattern in patterns(args, "pay_invoice", labels=labels):
-        assert {one.arg: one.fits for one in pattern} == {"file": IS, "amount": AT_MOST, "message": IS, "content": IS}
+    for one in matches(args, "pay_invoice", labels=labels):
+        assert one == match(**{**args, "amount": up_to(5)})
 
 
 # --- whatever the call ---
@@ -294,24 +312,24 @@ calls = st.builds(
 def test_whatever_is_offered_covers_the_call_and_widens_one_thing_only(asked: ApprovalRequest) -> None:
     assert asked.call is not None
     offered = offers(asked)
-    assert offered[0].pattern is None
-    assert len({one.text for one in offered}) == len(offered), "no two read the same"
+    assert offered[0].match is None
+    assert len({offer_text(asked, one) for one in offered}) == len(offered), "no two read the same"
     for one in offered[1:]:
-        assert remembered(one, asked).covers(asked.call)
-        pattern = one.pattern or ()
-        assert [condition.arg for condition in pattern] == list(asked.args)
-        wide = next((condition for condition in pattern if condition.fits in (UNDER, AT_MOST)), None)
-        free = [condition.arg for condition in pattern if condition.fits is ANY]
+        assert covered(remembered(one, asked), asked.call)
+        said = terms(one)
+        assert [term.arg for term in said] == list(asked.args)
+        wide = next((term for term in said if term.kind in ("below", "up to")), None)
+        free = [term.arg for term in said if term.kind == "any"]
         assert one.name == (wide.arg if wide is not None else free[0])
-        assert len(free) < len(pattern), "something says what for"
-        for condition in pattern:
-            assert condition.text in one.text
-            if condition.fits is IS:
-                assert condition.value == asked.args[condition.arg]
-            elif condition.fits is ANY:
-                assert wide is None or wide.fits is UNDER, "nothing is left open beside an amount"
-                assert condition.arg in ("content", "text", "body", "message")
-        if wide is not None and wide.fits is AT_MOST:
+        assert len(free) < len(said), "something says what for"
+        for term in said:
+            assert term.text() in offer_text(asked, one)
+            if term.kind == "is":
+                assert term.value == asked.args[term.arg]
+            elif term.kind == "any":
+                assert wide is None or wide.kind == "below", "nothing is left open beside an amount"
+                assert term.arg in ("content", "text", "body", "message")
+        if wide is not None and wide.kind == "up to":
             assert wide.value == asked.args[wide.arg], "no more than was asked about"
 
 
@@ -324,10 +342,10 @@ def test_no_offer_is_a_whole_tool(asked: ApprovalRequest) -> None:
     assert call is not None
     for one in offers(asked)[1:]:
         assert not programs and "proc.exec" not in call.labels and call.tool not in ("shell", "run")
-        for condition in one.pattern or ():
-            if condition.fits is not UNDER or "fs.write" not in call.labels:  # which says where the paths are
-                assert condition.arg not in money or condition.fits in (IS, AT_MOST)
-                assert condition.arg not in ("to", "url", "account_id", "n") or condition.fits is IS
+        for term in terms(one):
+            if term.kind != "below" or "fs.write" not in call.labels:  # which says where the paths are
+                assert term.arg not in money or term.kind in ("is", "up to")
+                assert term.arg not in ("to", "url", "account_id", "n") or term.kind == "is"
 
 
 elsewhere = st.lists(
@@ -343,13 +361,13 @@ def test_a_directory_that_was_offered_never_covers_what_is_outside(steps: list[s
     asked = request({"path": "docs/a.md", "content": "x"})
     grant = remembered(offers(asked)[2], asked)
     path = start + "/".join(steps)
-    if grant.covers(Call(tool="write_file", args={"path": path, "content": "anything"}, schema_hash="s")):
+    if covered(grant, Call(tool="write_file", args={"path": path, "content": "anything"}, schema_hash="s")):
         assert path.startswith("docs/")
         assert all(step.strip() not in ("", ".", "..") for step in path.split("/"))
         assert not set(path) & {"\\", "\0", "\u200b"} and "%2e" not in path
         led = {path: "/somewhere/else"}
-        assert not grant.covers(
-            Call(tool="write_file", args={"path": path, "content": "x"}, schema_hash="s", resolved=led)
+        assert not covered(
+            grant, Call(tool="write_file", args={"path": path, "content": "x"}, schema_hash="s", resolved=led)
         )
 
 
@@ -358,6 +376,6 @@ def test_a_directory_that_was_offered_never_covers_what_is_outside(steps: list[s
 def test_always_on_one_dollar_covers_nothing_above_one_dollar(amount: object) -> None:
     asked = request({"to": "bob", "amount": 1}, "pay")
     grant = remembered(offers(asked)[1], asked)
-    if grant.covers(Call(tool="pay", args={"to": "bob", "amount": amount}, schema_hash="s")):
+    if covered(grant, Call(tool="pay", args={"to": "bob", "amount": amount}, schema_hash="s")):
         assert isinstance(amount, int | float) and not isinstance(amount, bool) and 0 <= amount <= 1
-    assert not grant.covers(Call(tool="pay", args={"to": "eve", "amount": 1}, schema_hash="s"))
+    assert not covered(grant, Call(tool="pay", args={"to": "eve", "amount": 1}, schema_hash="s"))
