@@ -18,7 +18,9 @@ from signoff.core.people import Actor
 from signoff.core.request import ApprovalRequest
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import RequestError
+from signoff.policy.call_paths import Facts
 from signoff.policy.engine import Policy
+from signoff.policy.offer import may_vary
 from signoff.ports import Channel, Inbox, Store, Transaction
 from signoff.store.memory_store import MemoryStore
 from signoff.testing.manual_clock import FakeClock
@@ -146,6 +148,7 @@ class Office:
                     tool_name=tool,
                     args=dict(args),
                     call=call,
+                    may_vary=may_vary(Facts(call, None)),
                     verdict=verdict,
                     schema=schema or SCHEMA,
                 )
