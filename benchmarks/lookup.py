@@ -15,7 +15,8 @@ from benchmarks.script import DIRECTORY, TOOL, arguments
 from signoff.broker import Broker
 from signoff.core.call import Call
 from signoff.core.grant import Grant
-from signoff.core.terms import ArgCondition, Fits, Scope
+from signoff.core.terms import Scope
+from signoff.policy.call_paths import Facts
 
 MOST_GROWTH = 1.5
 """A tree with a thousand times as many leaves is twice as high."""
@@ -104,16 +105,15 @@ def _grants() -> Iterator[Grant]:
         )
     for tool, count in PATTERNS.items():
         for number in range(count):
-            pattern = (
-                ArgCondition(arg="path", fits=Fits.UNDER, value=f"{DIRECTORY}/{number}"),
-                ArgCondition(arg="body", fits=Fits.ANY),
-            )
+            directory = f"{DIRECTORY}/{number}"
+            below = {"matches": f"{directory}/**", "below": directory}
+            match = {"args": {"path": below, "body": {"exists": True}, "*": {"exists": False}}}
             yield Grant(
                 tool=tool,
                 memory_key="",
                 approved=True,
                 scope=Scope.PROJECT,
-                pattern=pattern,
+                match=match,
                 id=f"{tool}{number}",
                 by="ana",
             )
@@ -131,7 +131,7 @@ def _call(way: str, number: int) -> Call:
 
 async def _recall(broker: Broker, way: str) -> None:
     for number in range(CALLS):
-        grant = await broker.grants.recall(_call(way, number), {})
+        grant = await broker.grants.recall(Facts(_call(way, number), None), {})
         assert (grant is None) is (way == NOTHING)
 
 

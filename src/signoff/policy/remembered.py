@@ -49,7 +49,7 @@ def _parsed(match: Mapping[str, Any], *, approved: bool) -> Match | None:
         return None
 
 
-@lru_cache(256)
+@lru_cache(4_096)
 def _read(text: str, approved: bool) -> Match | None:
     from signoff.policy.document import document_of  # most calls meet no match
     from signoff.policy.parse_match import read_matches
