@@ -214,21 +214,24 @@ EXTRAS = {*HEAVY, "http.client", "httpx", "mcp", "mcp_types"}
 STAY_LATE = {
     "A hook that allows a call needs none of these.": """
         broker.broker: broker.edits
+        broker.grants: policy.offer policy.remembered
+        broker.journal: policy.grant_text
         broker.policies: policy.policy_text
         channels.terminal_kind: channels.approver channels.approvers
         config.settings: policy.builtin policy.lint policy.reach
         config.stricter_layers: policy.lint
         config.toolset_entries: policy.builtin
         core.redact: core.declared_secrets core.hiding_places core.unescaped
-        gate.likeness: named_settings policy.sensitive_files policy.shell.prefixes
+        gate.likeness: named_settings policy.first_words policy.offer
         links: found_files named_settings
         outside.coding_agents: found_files ignore_files policy.shell.typed_commands
         policy.call_paths: policy.sql
         policy.commands: policy.shell.further_words policy.shell.unknown_programs
-        policy.engine: policy.explain policy.lint
+        policy.engine: policy.explain policy.first_words policy.lint
         policy.layers: policy.explain
         policy.parse_facts: policy.amounts policy.place_conditions policy.recipients policy.statements
         policy.parse_facts: policy.url_conditions
+        policy.parse_value: policy.below policy.first_words
         policy.shell.command_facts: policy.shell.further_words policy.shell.structured_lines policy.shell.syntax_tree
         policy.shell.command_facts: policy.shell.touched_files policy.shell.written_programs
         policy.shell.languages: policy.shell.languages.awk policy.shell.languages.conditions policy.shell.languages.jq
@@ -237,8 +240,10 @@ STAY_LATE = {
         wiring.hook_answer: outside.consumed_calls
         wiring.hook_launcher: wiring.hook_answer""",
     "`signoff inbox` starts fast: it reads a project, and has what answers, only where it is asked to.": """
+        cli.id_completion: policy.grant_text
         cli.inbox_command: cli.inbox_answer cli.inbox_screen cli.inbox_watch wiring.project wiring.stores
-        reports.inbox_report: broker broker.switch""",
+        reports.inbox_report: broker broker.switch
+        reports.request_sheet: policy.grant_text policy.offer""",
     "`signoff --help` and `--version` print no error.": """
         cli.main: core.moment core.safe_text core.visible_text""",
     "`signoff policy check` opens no store.": """

@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from signoff.cli.terminal_text import clip, safe
-from signoff.policy.grant_text import grant_line
 from signoff.reports.request_sheet import masked
 from signoff.wiring.project import settings_for
 
@@ -69,6 +68,8 @@ def _runs(tx: Transaction) -> Found:
 
 
 def _grants(tx: Transaction) -> Found:
+    from signoff.policy.grant_text import grant_line
+
     return [(grant.id, grant_line(grant)) for grant in tx.grants.all()]
 
 

@@ -17,6 +17,7 @@ from signoff.policy.operators import kind_of
 from signoff.policy.paths import read_directory
 from signoff.policy.phrases import shown
 from signoff.policy.places import is_too_long, normal
+from signoff.policy.sensitive_files import sensitive_place
 
 _ESCAPES = re.compile(r"\\|%(?:00|2e|2f|5c)", re.IGNORECASE)
 _BLANK = ("", ".", "..")
@@ -101,8 +102,6 @@ def _is_plain(path: str) -> bool:
 
 def why_sensitive(path: str, facts: Facts) -> str:
     """Return why no directory covers a path, in words that follow it; "" if one does."""
-    from signoff.policy.sensitive_files import sensitive_place  # few policies need the list
-
     if is_too_long(path):
         return "is longer than a path can be"
     places = [path] if facts.call.start in ("", facts.root) else [path, facts.lexical(path)]

@@ -17,6 +17,7 @@ from signoff.core.decision import Keeps
 from signoff.core.remembering import may_be_remembered, may_be_widened
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Budget, Scope, Terms, amount_of
+from signoff.policy.below import why_sensitive
 from signoff.policy.call_paths import COMMAND, Facts
 from signoff.policy.match_result import Truth
 from signoff.policy.parse_value import BELOW, FIRST_WORDS, OTHERS
@@ -208,8 +209,6 @@ def _is_told(call: Call, free: Mapping[str, object]) -> bool:
 
 
 def _is_sensitive(name: str, value: object, facts: Facts) -> bool:
-    from signoff.policy.below import why_sensitive  # imports what few policies need
-
     return isinstance(value, str) and not is_free(name, value) and bool(why_sensitive(value, facts))
 
 

@@ -25,6 +25,7 @@ from signoff.policy.operators import (
     Regex,
     kind_of,
 )
+from signoff.policy.paths import BadPath
 from signoff.policy.phrases import nearest, shown
 from signoff.policy.placed_value import ConfigValue
 
@@ -100,7 +101,6 @@ def _operators(spot: ConfigValue, entries: dict[str, ConfigValue], wary: bool) -
 
 def _below(spot: ConfigValue, key: KeyPath, source: Source, wary: bool) -> Condition:
     from signoff.policy.below import BelowCondition  # few policies need it, as the next
-    from signoff.policy.paths import BadPath
 
     if source == "deps":
         raise spot.wrong_key(f"`{BELOW}` is about arguments", "write it under `args`")

@@ -10,8 +10,11 @@ from signoff.core.grant import Grant
 from signoff.core.json_text import read, writer
 from signoff.errors import PolicyError
 from signoff.policy.call_paths import Facts
+from signoff.policy.document import document_of
 from signoff.policy.match import Match
 from signoff.policy.match_result import Truth
+from signoff.policy.parse_match import read_matches
+from signoff.policy.placed_value import ConfigValue
 
 UNREADABLE = "which calls it covers cannot be read"
 """Why a remembered answer covers nothing."""
@@ -51,10 +54,6 @@ def _parsed(match: Mapping[str, Any], *, approved: bool) -> Match | None:
 
 @lru_cache(4_096)
 def _read(text: str, approved: bool) -> Match | None:
-    from signoff.policy.document import document_of  # most calls meet no match
-    from signoff.policy.parse_match import read_matches
-    from signoff.policy.placed_value import ConfigValue
-
     value = cast("dict[str, Any]", read(text))
     if value.keys() != _KEYS:
         return None

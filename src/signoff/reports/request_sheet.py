@@ -23,8 +23,6 @@ from signoff.core.request_status import settled_at, settled_text, status_of
 from signoff.core.safe_text import kept_text, printable, safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import CannotCanonicalise
-from signoff.policy.grant_text import offer_text
-from signoff.policy.offer import offers
 from signoff.reports.inbox_report import outcomes
 
 if TYPE_CHECKING:
@@ -102,6 +100,9 @@ def card_of_sheet(sheet: Mapping[str, Any]) -> Card | None:
 
 def request_data(request: ApprovalRequest, card: Card | None, problem: str, history: Sequence[Entry]) -> dict[str, Any]:
     """Return the whole request as JSON data, with secrets masked and times in UTC."""
+    from signoff.policy.grant_text import offer_text
+    from signoff.policy.offer import offers
+
     claim = request.claim
     return {
         "id": request.id,
