@@ -18,7 +18,6 @@ from signoff.cli.terminal_text import now, safe
 from signoff.core.people import person_key
 from signoff.errors import ServerFailed, StoreError
 from signoff.reports.inbox_report import Me, Page, View, as_data, page_from
-from signoff.reports.request_sheet import MOST_LISTED
 from signoff.store.chosen_store import ChosenStore, named_store
 
 if TYPE_CHECKING:
@@ -126,6 +125,7 @@ def _elsewhere(
 ) -> None:
     """Show the inbox of a server."""
     from signoff.cli.server_client import server_for
+    from signoff.reports.request_sheet import MOST_LISTED
 
     server = server_for(store, policy, name)
     limit, shown = view.limit, replace(view, me=Me("", frozenset())) if mine else view
