@@ -17,6 +17,7 @@ from signoff.core.grant import Grant
 from signoff.core.request import ApprovalRequest
 from signoff.core.terms import Terms
 from signoff.core.verdict import Effect, Verdict
+from signoff.disk_steps import DiskSteps
 from signoff.gate.likeness import read_for_memory, varying
 from signoff.policy.match_result import Truth
 from signoff.policy.offer import offers
@@ -134,3 +135,12 @@ def test_no_line_of_the_corpora_is_like_another_but_for_names(root: Path) -> Non
             assert found == [other for other, facts in read.items() if covers(grant, facts) is Truth.YES]
             assert line in found and all(f"{other} ".startswith(f"{words} ") for other in found)
             assert words.startswith(("mkdir", line)) or not any(lines[other] for other in found)
+
+
+def test_nothing_is_like_a_call_whose_paths_cannot_be_followed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grants = {case["name"]: (case, granted(case, root)) for case in TABLE if "below" in str(granted(case, root).match)}
+    monkeypatch.setattr("signoff.gate.likeness.DiskSteps", lambda: DiskSteps(0))
+    assert grants
+    for case, grant in grants.values():
+        again = call(case, case["args"], root)
+        assert not covered(grant, again, root) and varying(again, str(root)) == ()

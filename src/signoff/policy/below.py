@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from urllib.parse import unquote
 
-from signoff.core.call import Veiled
+from signoff.core.call import UNFOLLOWED, Veiled
 from signoff.policy.call_paths import Facts, is_below
 from signoff.policy.keypath import ABSENT, KeyPath
 from signoff.policy.match import Links
@@ -104,6 +104,8 @@ def why_sensitive(path: str, facts: Facts) -> str:
     """Return why no directory covers a path, in words that follow it; "" if one does."""
     if is_too_long(path):
         return "is longer than a path can be"
+    if facts.call.resolved.get(path) == UNFOLLOWED:
+        return "cannot be looked at completely"
     places = [path] if facts.call.start in ("", facts.root) else [path, facts.lexical(path)]
     if why := next((why for one in places if (why := sensitive_place(one, facts.root or ""))), ""):
         return why
