@@ -63,8 +63,13 @@ def varying(call: Call, root: str) -> tuple[Varying, ...]:
 
 def prepare() -> None:
     """Import what reads a call that is asked about. It takes long enough to be done in a thread."""
-    for name in ("named_settings", "policy.below", "policy.first_words", "policy.offer"):
-        import_module(f"signoff.{name}")
+    for name in (
+        "signoff.named_settings",
+        "signoff.policy.below",
+        "signoff.policy.first_words",
+        "signoff.policy.offer",
+    ):
+        import_module(name)
 
 
 def directory_name(root: str, directory: str) -> str:
