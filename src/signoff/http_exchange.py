@@ -22,6 +22,9 @@ EXCHANGE = "signoff-exchange"
 """Name of the threads that talk to a server."""
 
 
+FORMAT_HEADER = "Signoff-Format"
+
+
 class AnswerTooLarge(Exception):
     """A server sends more than it may, or something that would have to be unpacked first."""
 
@@ -33,6 +36,8 @@ class HttpAnswer(NamedTuple):
     body: bytes
     retry_after: str
     """The header `Retry-After`; empty if there is none."""
+    format: str
+    """The format of its views, as it names it; empty if it names none."""
 
 
 def server_address(url: str) -> SplitResult:
@@ -106,7 +111,8 @@ class HttpExchange:
                     raise AnswerTooLarge
                 if response.length:
                     raise IncompleteRead(said)
-                return HttpAnswer(response.status, said, response.getheader("Retry-After", ""))
+                retry_after, form = response.getheader("Retry-After", ""), response.getheader(FORMAT_HEADER, "")
+                return HttpAnswer(response.status, said, retry_after, form)
         finally:
             self._connection.close()
 

@@ -91,8 +91,8 @@ def test_a_quorum_is_counted(desk: Desk, wording: Wording) -> None:
         "state": "approved",
         "approvals": 2,
         "quorum": 2,
-        "run": None,
-        "remembered": None,
+        "run": "",
+        "remembered": "",
     }
 
 
@@ -409,8 +409,8 @@ def test_a_budget(desk: Desk, wording: Wording) -> None:
     assert desk.run("approve", one, "--remember", "amount", "--budget", "amount 200/day", "--yes").code == 0
     assert desk.run("approve", two, "--remember", "2", "--budget", "amount 500", "--yes").code == 0
     [daily, whole] = remembered(desk)
-    assert daily["budget"] == {"arg": "amount", "limit": "200", "daily": True}
-    assert whole["budget"] == {"arg": "amount", "limit": "500", "daily": False}
+    assert daily["budget"] == {"arg": "amount", "limit": "200", "daily": True, "spent": "0"}
+    assert whole["budget"] == {"arg": "amount", "limit": "500", "daily": False, "spent": "0"}
     assert "amount at most 200 each day (UTC)" in daily["text"]
     [three] = desk.open(asks())
     for wrong in ("amount", "amount lots", "200", "amount 0", "amount -5", "amount 5/week"):

@@ -28,13 +28,13 @@ def test_a_question_waits_for_its_answer_and_the_request_for_its_decision(desk: 
     assert f"signoff reply {one} TEXT" in shown.out
 
     told = desk.run("reply", one, "Invoice 4711.", "--as", "ben", "--json").data
-    assert (told["request"], told["kind"], told["by"]["name"]) == (one, "answer", "ben")
+    assert (told["request"], told["kind"], told["by"]) == (one, "answer", "ben")
     data = desk.run("show", one, "--json").data
     question, answer = data["comments"]
     assert (question["kind"], question["text"], answer["answers"]) == (
         "question",
         "Which invoice?",
-        question["comment"],
+        question["id"],
     )
     assert data["unanswered"] == []
     assert [each["heading"] for each in data["card"]["comments"]] == ["ana asks back", "ben answers"]
@@ -126,7 +126,7 @@ def test_what_cannot_be_said(desk: Desk, arguments: tuple[str, ...], problem: st
 
 def test_of_several_questions_one_has_to_be_named(desk: Desk) -> None:
     [one] = desk.open(asks())
-    ids = [desk.run("ask-back", one, text, "--json").data["comment"] for text in ("Why?", "For whom?")]
+    ids = [desk.run("ask-back", one, text, "--json").data["id"] for text in ("Why?", "For whom?")]
     said = desk.run("reply", one, "because")
     assert said.code == 1
     assert f"several questions about request {one} wait for an answer: {', '.join(ids)}; name one (--to)" in said.err
@@ -189,8 +189,8 @@ def test_the_agent_answers_beside_its_run_and_the_run_goes_on_with_its_own_histo
     assert asked.code == 0, asked.err
     assert "“It is for the report." in asked.out
     question, answer = desk.run("show", one, "--json").data["comments"]
-    assert answer["by"] == {"name": "writer", "kind": "model", "roles": [], "via": "agent"}
-    assert (answer["kind"], answer["answers"]) == ("answer", question["comment"])
+    assert (answer["by"], answer["via"], answer["claim"]) == ("writer (model)", "agent", True)
+    assert (answer["kind"], answer["answers"]) == ("answer", question["id"])
     assert desk.do(lambda broker: broker.runs.get(run)) == before, "nothing of the run changed"
     assert desk.request(one).state is State.PENDING, "a model's answer decides nothing"
     assert not (desk.directory / "out.txt").exists()

@@ -42,8 +42,8 @@ def test_a_card_says_what_the_run_is_for_what_the_model_claims_and_what_came_bef
     assert "model says “The milk is missing, so I add it. Please approve quickly.”" in flat
     assert "before Read notes.md: done" in flat
     data = json.loads(signoff("show", waiting["id"], "--json", cwd=project).stdout)
-    assert data["model_says"] == "The milk is missing, so I add it. Please approve quickly."
-    assert data["recent"] == ["Read notes.md: done"] and data["task"].startswith("Note the milk")
+    assert data["card"]["claim"] == "The milk is missing, so I add it. Please approve quickly."
+    assert data["card"]["recent"] == ["Read notes.md: done"] and data["card"]["task"].startswith("Note the milk")
     assert waiting["task"].startswith("Note the milk") and "ghp_" not in json.dumps(waiting)
 
 

@@ -36,7 +36,7 @@ def spend(desk: Desk, amount: int) -> Grant | None:
 
 def test_nothing_is_remembered(desk: Desk, wording: Wording) -> None:
     assert desk.run("grants", "list").out == wording()
-    assert desk.run("grants", "list", "--json").data == {"grants": []}
+    assert desk.run("grants", "list", "--json").data == {"grants": [], "next": None}
 
 
 def test_list(desk: Desk) -> None:
@@ -107,8 +107,8 @@ def test_explain_for_programs(desk: Desk) -> None:
     one = remember(desk, "amount", "--budget", "amount 300/day", "--until", "2d")
     told = desk.run("grants", "explain", one, "--json").data
     assert (told["id"], told["tool"], told["approved"], told["scope"]) == (one, "pay", True, "project")
-    assert told["budget"] == {"arg": "amount", "limit": "300", "daily": True}
-    assert (told["spent"], told["used"], told["asleep"], told["note"]) == ("0", 0, None, "fine")
+    assert told["budget"] == {"arg": "amount", "limit": "300", "daily": True, "spent": "0"}
+    assert (told["used"], told["asleep"], told["note"]) == (0, "", "fine")
     assert told["until"].endswith("Z")
 
 

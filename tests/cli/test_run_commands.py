@@ -95,7 +95,7 @@ def test_runs_that_are_over(desk: Desk, wording: Wording) -> None:
 
 def test_there_are_none(desk: Desk, wording: Wording) -> None:
     assert desk.run("runs", "--all").out == wording()
-    assert desk.run("runs", "--json").data == {"halted": None, "runs": [], "more": False}
+    assert desk.run("runs", "--json").data == {"runs": [], "halted": "", "next": None}
 
 
 def test_cancel_withdraws_what_was_asked(desk: Desk, wording: Wording) -> None:

@@ -31,7 +31,8 @@ from signoff.gate.run_saver import saved_result
 from signoff.policy.grant_text import grant_line
 from signoff.policy.match_result import in_one_line
 from signoff.policy.sql.read import read_sql
-from signoff.reports.request_sheet import request_data
+from signoff.views.json_form import to_json
+from signoff.views.request_view import RequestView
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "approval_flow.jsonl"
@@ -190,7 +191,7 @@ def test_a_credential_of_signoff_is_masked_everywhere(own: str) -> None:
     assert own not in str(origin_of(request))
     assert own not in str(card_for(request)) and own not in safe_summary(request)
     assert own not in str(card_for(request.changed_to(metadata={}, summary="")))
-    assert own not in str(request_data(request, card_for(request), "", ()) | {"schema": None})
+    assert own not in to_json(RequestView.of(request))
     for said in (None, match(to=own), {"args": {"to": {"in": [own]}}}):
         decision = ApprovalDecision(approved=True, remember=Remember.ALWAYS, by=Actor(name="ana"))
         grant = replace(grant_for(request, request.call or Call(tool=own), decision, "x"), match=said)

@@ -298,7 +298,7 @@ async def test_api_web_and_log_say_that_the_file_changed(place: Place, file: Tex
         await resume(agent(gate, file, [WRITE]), asked.run)
         assert file.text == "theirs\n"
         [anew] = (await desk.get("/requests"))["requests"]
-        shown = (await desk.get(f"/reports/requests/{anew['id']}"))["card"]
+        shown = (await desk.get(f"/requests/{anew['id']}"))["card"]
         assert "-theirs\n+new" in shown["preview"]["text"]
         why = "`a.txt` changed after the question; ben approved it"
         assert why in shown["changed"]

@@ -241,10 +241,8 @@ STAY_LATE = {
         wiring.hook_launcher: wiring.hook_answer""",
     "`signoff inbox` starts fast: it reads a project, and has what answers, only where it is asked to.": """
         cli.id_completion: policy.grant_text
-        cli.inbox_command: cli.inbox_answer cli.inbox_screen cli.inbox_watch reports.request_sheet wiring.project
-        cli.inbox_command: wiring.stores
-        reports.inbox_report: broker broker.switch
-        reports.request_sheet: policy.grant_text policy.offer""",
+        cli.inbox_command: cli.inbox_answer cli.inbox_screen cli.inbox_watch wiring.project wiring.stores
+        views.inbox_view: broker broker.switch""",
     "`signoff --help` and `--version` print no error.": """
         cli.main: core.moment core.safe_text core.visible_text""",
     "`signoff policy check` opens no store.": """

@@ -21,9 +21,9 @@ from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.verdict import Effect
 from signoff.errors import AlreadySettled, WrongFile
-from signoff.reports.request_sheet import TOLD, request_sheet
 from signoff.testing import FakeClock
 from signoff.testing.office import soon
+from signoff.views.request_view import request_view
 
 
 @pytest.fixture
@@ -177,9 +177,9 @@ async def test_other_arguments_become_a_no_that_says_what_to_send(desk: AapDesk,
     )
     await agent.refused(409, "not_approved", "POST", f"/requests/{asked['id']}/consume", key="x")
     assert (await desk.broker.get(request.id)).state is State.CANCELLED, "the approval is of no use to anybody"
-    sheet = await request_sheet(desk.broker, request.id)
-    assert sheet[TOLD]["status"] == "cancelled: its approval is void"
-    asked_about, voted, settled, void = [told for _, told in history_facts(sheet)]
+    view = await request_view(desk.broker, request.id)
+    assert view.status == "cancelled: its approval is void"
+    asked_about, voted, settled, void = [told for _, told in history_facts(view)]
     assert asked_about.startswith("asked") and voted.startswith("voted: approved with other arguments, by ben")
     assert settled.startswith("settled: approved, by ben")
     assert void.startswith("approval void: “ben wants other arguments"), "it is not settled a second time"

@@ -150,11 +150,9 @@ async def test_a_page_of_runs_names_few_of_their_requests_and_counts_the_others(
     for one in page["runs"]:
         assert (one["state"], one["waiting_count"], len(one["waiting"])) == ("waiting", 250, MOST_NAMED)
         assert [each["id"] for each in one["waiting"]] == sorted(each["id"] for each in one["waiting"])
-    report = await api_desk.get("/reports/runs", limit=200)
-    assert [(one["waiting_count"], len(one["waiting"])) for one in report["runs"]] == [(250, MOST_NAMED)] * 4
     assert read == [], "no whole question is read for a list"
     account = await run_page(api_desk.broker, runs[0].id)
-    assert (account.row.waiting, len(account.requests), account.has_more) == (250, MOST_REQUESTS, True)
+    assert (account.history.run.waiting_count, len(account.requests), account.has_more) == (250, MOST_REQUESTS, True)
     assert account.requests[-1].id == "m00996", "the newest"
     assert len(read) == MOST_REQUESTS + 1
     monkeypatch.undo()
@@ -162,12 +160,13 @@ async def test_a_page_of_runs_names_few_of_their_requests_and_counts_the_others(
         await api_desk.broker.answer(f"m{number:05}", ApprovalDecision(approved=False), by=Actor(name="ben"))
     [ready] = [one for one in (await api_desk.get("/runs"))["runs"] if one["id"] == runs[0].id]
     assert (ready["waiting_count"], ready["answered_count"]) == (240, 10)
-    await api_desk.refused(422, "invalid", "GET", "/reports/runs", limit=201)
-    await api_desk.refused(422, "invalid", "GET", "/reports/inbox", limit=201)
-    mine, seen = await api_desk.get("/reports/inbox", mine=True, limit=200, who="dan"), 0
-    while mine["more"]:
+    await api_desk.refused(422, "invalid", "GET", "/runs", limit=201)
+    await api_desk.refused(422, "invalid", "GET", "/requests", limit=201)
+    await api_desk.refused(422, "invalid", "GET", "/requests", mine=True, state="all")
+    mine, seen = await api_desk.get("/requests", mine=True, limit=200, who="dan"), 0
+    while mine["next"]:
         assert mine["requests"] == []
-        mine, seen = await api_desk.get("/reports/inbox", mine=True, after=mine["told"]["last"], who="dan"), seen + 1
+        mine, seen = await api_desk.get("/requests", mine=True, cursor=mine["next"], who="dan"), seen + 1
     assert seen == 1, "it looks at some hundreds at once, and goes on where it was"
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 import uvicorn
@@ -32,11 +33,11 @@ from signoff.core.request_context import RequestContext
 from signoff.core.run import SavedRun
 from signoff.core.verdict import Requirement
 from signoff.errors import RunTaken
-from signoff.reports.request_sheet import FORMAT
 from signoff.server.app import application
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.state import ServerState
 from signoff.store.sqlite import SqliteStore
+from signoff.views.json_form import FORMAT
 from signoff.wiring.program_inbox import project_inbox
 from signoff.wiring.project import roles_of
 from signoff.wiring.project_rules import ProjectRules
@@ -307,7 +308,10 @@ def same(said: Said, desk: Desk) -> tuple[int, str, str]:
         text = re.sub(r"(?m)(<ago> .{40}).*…$", r"\1…", text)  # how much fits behind it depends on its length
         text = re.sub(r"(searched: .*|searched: .*)", "<where>", text)
         text = re.sub(r"(?m)^(project .*|server http.*)$", "<where>", text)
-        text = re.sub(r"(Its run can be resumed: .*|The server at .* resumes its run\.)", "<how it continues>", text)
+        text = re.sub(r"(Its run can be resumed: .*|The server resumes its run\.)", "<how it continues>", text)
+        text = re.sub(r"(signoff resume run1|the server resumes it)", "<how it continues>", text)
+        text = re.sub(r'"resumer": "(the server)?"', "<how it continues>", text)
+        text = re.sub(r'"next": "[^"]+"', "<cursor>", text)  # it holds a moment
         text = re.sub(r"by process \S+|\"process\": \"[^\"]+\"", "<process>", text)
         text = re.sub(r"via (command|api)|\((command|api)\)|\"via\": \"(command|api)\"", "<via>", text)
         text = re.sub(r"\"(hash|prev|head|key|call_key|digest)\": \"[0-9a-f]*\"|key [0-9a-f]{20,}", "<digest>", text)
@@ -492,16 +496,21 @@ def _http(status: str, body: bytes, *headers: str) -> bytes:
     return head.encode() + b"\r\n\r\n" + body
 
 
+OURS = f"Signoff-Format: {FORMAT}"
+
+
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
         (b"SSH-2.0-nothing\r\n\r\n", "it sent an invalid HTTP response"),
         (_http("200 OK", b"<html>hello</html>"), "it responded 200 without JSON"),
-        (_http("200 OK", b"[1, 2]"), "it is not a signoff server"),
-        (_http("200 OK", b"5"), "it is not a signoff server"),
-        (_http("200 OK", b'{"told": {"format": %d}}' % FORMAT), "its response has no "),
+        (_http("200 OK", b"{}"), "it is not a signoff server"),
+        (_http("200 OK", b"[1, 2]", OURS), "it is not a signoff server"),
+        (_http("200 OK", b"5", OURS), "it is not a signoff server"),
+        (_http("200 OK", b"{}", OURS), "its response has no 'id'"),
+        (_http("200 OK", b'{"id": 5}', OURS), "its response has no 'state'"),
         (_http("409 Conflict", b'{"detail": "no", "problems": 5}'), "no"),
-        (_http("200 OK", b'{"told": {"format": 99}}'), "it runs another version of signoff"),
+        (_http("200 OK", b"{}", "Signoff-Format: 99\x1b"), "it runs another version of signoff"),
         (_http("404 Not Found", b"{}"), "it runs an older or newer version of signoff"),
         (
             _http("302 Found", b"", "Location: https://evil.example/"),
@@ -675,3 +684,30 @@ def test_each_run_that_is_resumed_by_the_server_is_told_of_by_itself(
         assert said.code == 1
         assert "run run8 is already running" in said.err
         assert {"run7", "run9"} <= {*served.runs.resumed}
+
+
+def test_json_of_a_command_is_what_the_api_answers(tmp_path: Path, make_desk: Callable[[Path], Desk]) -> None:
+    desk = make_desk(tmp_path / "there")
+    filled(desk)
+    desk.run("ask-back", "plain1", "Why?")
+    desk.run("approve", "quorum1", "--note", f"ok {SECRET}")
+    desk.run("approve", "plain2", "--remember", "exact", "--yes")
+    pairs = {
+        ("inbox",): "/requests",
+        ("inbox", "--mine", "--limit", "2"): "/requests?mine=true&limit=2",
+        ("show", "plain1"): "/requests/plain1",
+        ("show", "quorum1"): "/requests/quorum1",
+        ("show", "hostile1"): "/requests/hostile1",
+        ("show", "denied1"): "/requests/denied1",
+        ("runs", "--all"): "/runs?state=all",
+        ("runs", "show", "run1"): "/runs/run1",
+        ("grants", "list"): "/grants",
+        ("people",): "/people",
+    }
+    with Served(desk.directory) as served:
+        sit_at(desk, served)
+        for typed, path in pairs.items():
+            asked = Request(f"{served.url}/api/v1{path}", headers={"Authorization": f"Bearer {served.token}"})
+            with urlopen(asked) as answer:
+                assert answer.headers["Signoff-Format"] == str(FORMAT)
+                assert desk.run(*typed, "--json").data == json.load(answer), typed

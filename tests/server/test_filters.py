@@ -23,9 +23,9 @@ from signoff.core.people import Actor, Delegation
 from signoff.core.request import ApprovalRequest
 from signoff.core.run import RunState, SavedRun
 from signoff.core.verdict import Requirement
-from signoff.reports.run_report import ALL, GOING, RUN_STATES
 from signoff.server import api_runs, pages, waiting_list
 from signoff.testing import ANA
+from signoff.views.run_view import ALL, GOING, RUN_STATES
 
 PEOPLE = {
     "ana": Person(name="ana", roles=frozenset({"ops"})),
@@ -43,19 +43,20 @@ def rows(page: Page) -> list[str]:
     return [one.attributes["data-id"] for one in page.all("li", class_="item")]
 
 
-def report(desk: WebDesk, name: str, **query: Any) -> dict[str, Any]:
-    answer = desk.client.get(f"/api/v1/reports/{name}", params=query)
+def api(desk: WebDesk, name: str, **query: Any) -> dict[str, Any]:
+    answer = desk.client.get(f"/api/v1/{name}", params=query)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 def listed(desk: WebDesk, **query: Any) -> list[str]:
-    """The requests on the page and on its part, and in the report: the same ones."""
+    """The requests on the page and on its part, and in the API: the same ones."""
     address = urlencode({"mine" if name == "mine" else "q": value for name, value in query.items()})
     found = rows(desk.get(f"/?{address}"))
     assert rows(desk.get(f"/fragments/list?{address}")) == found
-    search = {name: ("true" if name == "mine" else value) for name, value in query.items()}
-    assert [one["id"] for one in report(desk, "inbox", **search)["requests"]] == found
+    search = {"mine": "true"} if "mine" in query else {}
+    search |= {"q": query["search"]} if "search" in query else {}
+    assert [one["id"] for one in api(desk, "requests", **search)["requests"]] == found
     return found
 
 
@@ -171,7 +172,7 @@ def test_a_page_of_the_list_is_bounded_and_the_next_is_a_link(desk: WebDesk, mon
     assert rows(page) == []
     assert "There are more requests to look through." in page.words
     [more] = page.all("a", data_do="more")
-    assert more.attributes["href"] == f"/?mine=1&after={others[199]}"
+    assert more.attributes["href"].startswith("/?mine=1&after=")
     assert rows(desk.get(more.attributes["href"])) == [mine]
     first = desk.get("/?q=refund")
     assert rows(first) == others[: waiting_list.PART]
@@ -223,7 +224,6 @@ def runs(desk: WebDesk) -> WebDesk:
     ],
 )
 def test_runs_are_filtered_alike_on_every_face(runs: WebDesk, query: dict[str, str], found: Sequence[str]) -> None:
-    assert [one["id"] for one in report(runs, "runs", **query)["runs"]] == list(found)
     answer = runs.client.get("/api/v1/runs", params=query).json()
     assert [one["id"] for one in answer["runs"]] == list(found)
     address = urlencode({"q" if name == "search" else name: value for name, value in query.items()})
@@ -257,10 +257,10 @@ def test_a_page_of_runs_is_bounded_and_older_ones_keep_the_filter(
     [older] = [one.attributes["href"] for one in page.all("a", class_="button")]
     assert older == "/runs?agent=rare&before=r60"
     assert "/runs/r7" in [one.attributes["href"] for one in desk.get(older).all("a")]
-    first = report(desk, "runs", agent="rare")
-    assert (first["runs"], first["more"], first["told"]["last"]) == ([], True, "r60")
-    second = report(desk, "runs", agent="rare", before="r60")
-    assert ([one["id"] for one in second["runs"]], second["more"]) == (["r7", "r5"], False)
+    first = api(desk, "runs", agent="rare")
+    assert (first["runs"], first["next"]) == ([], "r60")
+    second = api(desk, "runs", agent="rare", cursor="r60")
+    assert ([one["id"] for one in second["runs"]], second["next"]) == (["r7", "r5"], None)
 
 
 def test_the_command_knows_the_states() -> None:

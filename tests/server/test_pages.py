@@ -20,10 +20,10 @@ from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import PastCall, RequestContext
 from signoff.core.run import SavedRun
 from signoff.core.verdict import Effect, OnTimeout, Requirement, Verdict
-from signoff.reports.run_report import RUN_STATES
 from signoff.server import page_words
 from signoff.server.pages import PAGES, STATIC
 from signoff.testing.office import BEN
+from signoff.views.run_view import RUN_STATES
 
 ANA_ON_FILE = Person(name="ana", roles=frozenset({"ops"}))
 BEN_ON_FILE = Person(name="ben", roles=frozenset({"ops", "boss"}))

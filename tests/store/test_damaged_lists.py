@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -22,12 +23,13 @@ from signoff.core.request_filter import ListState, RequestFilter
 from signoff.core.run import SavedRun
 from signoff.core.verdict import Effect, Requirement, Verdict
 from signoff.errors import Halted, StoreDamaged
-from signoff.reports.inbox_report import Me, Page, View, as_data, page_from
-from signoff.reports.run_report import ALL, GOING, RunsView, runs_report
 from signoff.server.waiting_list import PART, waiting_list, waiting_rows
 from signoff.store import tables
 from signoff.store.sqlite import SqliteStore
 from signoff.testing.manual_clock import FakeClock
+from signoff.views.inbox_view import InboxFilter, Me, RequestPage, place_of_cursor
+from signoff.views.json_form import read, to_json
+from signoff.views.run_view import ALL, GOING, RunFilter, run_list
 
 DAMAGES = [
     "update requests set question = '{' where id = 'two'",
@@ -71,11 +73,11 @@ def damage(file: Path, statement: str) -> None:
     tables.forget()
 
 
-async def pages(store: SqliteStore, view: View) -> Page:
+async def pages(store: SqliteStore, chosen: InboxFilter) -> RequestPage:
     """All pages, one after the other, as a server sends them."""
-    page = await view.page(store)
-    while page.last:
-        page = page.and_then(await replace(view, after=page.last).page(store))
+    page = await chosen.page(store)
+    while page.next:
+        page = page.and_then(await replace(chosen, after=place_of_cursor(page.next)).page(store))
     return page
 
 
@@ -85,23 +87,23 @@ async def test_requests(store: SqliteStore, file: Path, statement: str, limit: i
     damage(file, statement)
     broker = Broker(store, FakeClock(samples.NOON + timedelta(hours=1)))
     for me in (None, Me("ben", frozenset())):
-        found = await pages(store, View(limit, me))
-        assert sorted((one.id, bool(one.damaged)) for one in found.items) == [
+        found = await pages(store, InboxFilter(limit=limit, me=me))
+        assert sorted((one.id, bool(one.damaged)) for one in found.requests) == [
             ("one", False),
             ("three", False),
             ("two", True),
         ]
-        again = page_from(as_data(found), {"halted": "", "last": ""})
-        assert [one.damaged for one in again.items] == [one.damaged for one in found.items]
-    listed = await waiting_list(broker, View(PART))
-    assert {one.id: one.is_damaged for one in listed.rows} == {"one": False, "two": True, "three": False}
-    assert "damaged" in next(one.title for one in listed.rows if one.is_damaged)
+        again = read(RequestPage, json.loads(to_json(found)))
+        assert [one.damaged for one in again.requests] == [one.damaged for one in found.requests]
+    rows = (await waiting_list(broker, InboxFilter(limit=PART))).page.requests
+    assert {one.id: bool(one.damaged) for one in rows} == {"one": False, "two": True, "three": False}
+    assert "damaged" in next(one.title for one in rows if one.damaged)
     for state in ListState:
         items, _ = await broker.listed(RequestFilter(state=state), limit=10)
         assert {one.id for one in items} == ({"one", "two", "three"} if state is not ListState.SETTLED else set())
     assert {"one", "three"} <= {one.id for one in await broker.pending()}
-    rows_now = await waiting_rows(broker, ["two", "one"], View(PART))
-    assert {one.id for one in rows_now.rows} == {"one", "two"}
+    rows_now = await waiting_rows(broker, ["two", "one"], InboxFilter(limit=PART))
+    assert {one.id for one in rows_now.page.requests} == {"one", "two"}
 
 
 @pytest.mark.parametrize(
@@ -117,13 +119,13 @@ async def test_runs(store: SqliteStore, file: Path, statement: str) -> None:
     damage(file, statement)
     broker = Broker(store, FakeClock(samples.NOON))
     for state in (ALL, GOING):
-        found = (await runs_report(broker, RunsView(limit=10, state=state)))["runs"]
-        assert [(one["id"], one["state"] == "damaged") for one in found] == [
+        found = (await run_list(broker, RunFilter(limit=10, state=state))).runs
+        assert [(one.id, one.state == "damaged") for one in found] == [
             ("run-three", False),
             ("run-two", True),
             ("run-one", False),
         ]
-        assert "the store is damaged: table runs" in found[1]["detail"]
+        assert "the store is damaged: table runs" in found[1].detail
     newest, damaged = await broker.runs.list(limit=2)
     assert damaged.word == "damaged" and newest.run.id == "run-three"
     [oldest] = await broker.runs.list(limit=2, before=damaged.run.id)
@@ -141,7 +143,7 @@ async def test_a_halt_that_cannot_be_read_is_a_halt_until_a_person_lifts_it(
         assert "cannot be read" in said and "`signoff unhalt` lifts the halt" in said
     with pytest.raises(Halted, match="cannot be read"):
         await broker.runs.begin(SavedRun(id="run-four", agent="app:agent", prompt="go"))
-    assert (await View(10).page(store)).halted
+    assert (await InboxFilter(limit=10).page(store)).halted
     assert await broker.switch.unhalt(by="ana") and await broker.switch.state() == ""
     await broker.runs.begin(SavedRun(id="run-four", agent="app:agent", prompt="go"))
 

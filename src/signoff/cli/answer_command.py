@@ -18,6 +18,7 @@ from signoff.cli.local_desk import problems_of
 from signoff.cli.remember_option import RememberOptions
 from signoff.cli.terminal_text import by_wall_clock, safe
 from signoff.core.card import SENT_BACK
+from signoff.core.request import State
 from signoff.errors import RequestError, ServerFailed, StoreError, WrongUse
 
 if TYPE_CHECKING:
@@ -208,19 +209,19 @@ def _told(done: Done, answer: TypedAnswer) -> Printed:
 
 
 def _lines(given: GivenAnswer, answer: TypedAnswer) -> Iterator[str]:
-    sheet = given.sheet
-    told = sheet["told"]
+    request = given.request
     word = click.style("approved", fg="green") if answer.approved else click.style("denied  ", fg="red")
     if given.effect is not None and given.effect.text == SENT_BACK:
         word = click.style("refused ", fg="red")
     waits = ""
-    if sheet["state"] == "pending":
+    if request.state is State.PENDING:
         already = "you have already approved it; " if given.again else ""
-        waits = f"; {already}{told['agreed']}, and it needs {told['who']}"
-        waits += f"; {told['short']}" if told["short"] else ""
-    yield f"{word}  {safe(sheet['id'])}  {safe(sheet['title'])}{waits}"
+        names = f" ({', '.join(map(safe, request.approved_by))})" if request.approved_by else ""
+        waits = f"; {already}{len(request.approved_by)} of {request.quorum}{names}, and it needs {safe(request.who)}"
+        waits += f"; {safe(request.shortage)}" if request.shortage else ""
+    yield f"{word}  {safe(request.id)}  {safe(request.title)}{waits}"
     if answer.arguments is not None:
-        for line in told["changes"][-1] or ():
+        for line in request.votes[-1].changes if request.votes else ():
             yield f"          {line}"
         yield from (f"          {line}" for line in _effect_lines(given.effect))
 
@@ -236,21 +237,21 @@ def _effect_lines(effect: Preview | None) -> Iterator[str]:
 def _data(done: Done) -> Mapping[str, Any]:
     if done.answer is None:
         return {"id": done.ready.id or done.ready.given, "ok": False, "problems": list(done.problems)}
-    sheet = done.answer.sheet
+    request = done.answer.request
     return {
-        "id": sheet["id"],
+        "id": request.id,
         "ok": True,
-        "state": sheet["state"],
-        "approvals": sheet["approvals"],
-        "quorum": sheet["quorum"],
-        "run": sheet["run"],
-        "remembered": done.ready.remembered or None,
+        "state": request.state,
+        "approvals": len(request.approved_by),
+        "quorum": request.quorum,
+        "run": request.run,
+        "remembered": done.ready.remembered,
     }
 
 
 async def _hints(desk: ApprovalDesk, done: Sequence[Done]) -> list[str]:
     """How the runs continue that wait for nobody now."""
-    runs = {one.answer.sheet["run"] for one in done if one.answer is not None and one.answer.sheet["run"]}
+    runs = {one.answer.request.run for one in done if one.answer is not None and one.answer.request.run}
     lines: list[str] = []
     with suppress(ServerFailed, StoreError):  # the answers themselves were printed
         for run in sorted(runs):

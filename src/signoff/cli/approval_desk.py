@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,9 +12,11 @@ from signoff.core.preview import Preview
 
 if TYPE_CHECKING:
     from signoff.cli.remember_option import RememberOptions
-    from signoff.cli.request_report import Sheet
     from signoff.desk.operations import CancelledRun
-    from signoff.reports.run_report import RunsView
+    from signoff.views.grant_view import GrantPage, GrantView
+    from signoff.views.people_view import PeopleView
+    from signoff.views.request_view import CommentView, RequestView
+    from signoff.views.run_view import RunFilter, RunHistoryView, RunList
 
 VIA = "command"
 """How the audit log says that an answer was given."""
@@ -35,7 +37,7 @@ class TypedAnswer:
 class GivenAnswer:
     """An answer that was accepted."""
 
-    sheet: Sheet
+    request: RequestView
     """The request after the answer."""
     again: bool = False
     """Whether the person had approved the same before."""
@@ -64,7 +66,7 @@ class PreparedAnswer:
 class HandedOverRequest:
     """A request that was assigned, or released."""
 
-    sheet: Sheet
+    request: RequestView
     before: str
     """Who worked on it before."""
     may_answer: bool
@@ -72,18 +74,18 @@ class HandedOverRequest:
 
 
 class ApprovalDesk(Protocol):
-    """What commands need. Results are reports of `signoff.reports`; both implementations raise the same errors."""
+    """What commands need. Results are views; both implementations raise the same errors."""
 
     @property
     def place(self) -> str:
         """Where the approvals are, in words."""
         ...
 
-    async def request(self, prefix: str) -> Sheet: ...
+    async def request(self, prefix: str) -> RequestView: ...
 
     async def prepared(self, given: str, answer: TypedAnswer) -> PreparedAnswer: ...
 
-    async def opened(self, sheet: Sheet) -> None:
+    async def opened(self, request: RequestView) -> None:
         """Record that the person was shown all of a long request, so that they may approve it."""
         ...
 
@@ -91,19 +93,19 @@ class ApprovalDesk(Protocol):
         """Assign a request: None means the person who types, an empty name nobody."""
         ...
 
-    async def tell(self, prefix: str, *, happened: bool, note: str) -> Sheet:
+    async def tell(self, prefix: str, *, happened: bool, note: str) -> RequestView:
         """Record the outcome of a call whose process is gone."""
         ...
 
     async def say(
         self, prefix: str, text: str, kind: CommentKind, question: str = "", *, asks_agent: bool = False
-    ) -> tuple[Sheet, dict[str, Any]]:
+    ) -> tuple[RequestView, CommentView]:
         """Comment on a request; return both. `asks_agent`: a server lets its agent's model answer it."""
         ...
 
-    async def runs(self, view: RunsView) -> dict[str, Any]: ...
+    async def runs(self, chosen: RunFilter) -> RunList: ...
 
-    async def run(self, prefix: str) -> dict[str, Any]: ...
+    async def run(self, prefix: str) -> RunHistoryView: ...
 
     async def going_on(self, run_id: str) -> str:
         """How a run whose requests are answered continues, as a line; empty if it runs, waits, or is not saved."""
@@ -111,16 +113,16 @@ class ApprovalDesk(Protocol):
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun: ...
 
-    async def grants(self, *, everything: bool) -> Sequence[dict[str, Any]]: ...
+    async def grants(self, *, everything: bool) -> GrantPage: ...
 
-    async def grant(self, prefix: str) -> dict[str, Any]: ...
+    async def grant(self, prefix: str) -> GrantView: ...
 
-    async def revoke(self, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    async def revoke(self, prefix: str) -> tuple[GrantView, GrantView]:
         """Revoke a grant; return it before and after."""
         ...
 
-    async def people(self) -> dict[str, Any]:
-        """People, roles and delegations, and under `nobody` the text to show if no people are listed."""
+    async def people(self) -> tuple[PeopleView, str]:
+        """People, roles and delegations, and the text to show if no people are listed."""
         ...
 
     async def delegate(self, absent: str, deputy: str, until: datetime, since: datetime) -> tuple[str, str]:

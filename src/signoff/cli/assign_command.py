@@ -10,7 +10,6 @@ from signoff.cli import id_completion, shared_options
 from signoff.cli.desk_command import on_desk
 from signoff.cli.terminal_text import safe
 from signoff.core.people import person_key
-from signoff.core.visible_text import visible
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk, HandedOverRequest
@@ -60,14 +59,13 @@ async def assign(desk: ApprovalDesk, request_id: str, person: str) -> str:
 
 
 def _told(done: HandedOverRequest) -> str:
-    sheet, before = done.sheet, done.before
-    has_it: str = sheet["assigned"] or ""
-    who = f"{visible(has_it)} has it" if has_it else "free"
+    request, before, has_it = done.request, done.before, done.request.assigned
+    who = f"{safe(has_it)} has it" if has_it else "free"
     changed = before and person_key(before) != person_key(has_it)
-    was = f" (it was {visible(before)}'s)" if changed else ""
-    told = f"{who}{was}  {safe(sheet['id'])}  {safe(sheet['title'])}"
+    was = f" (it was {safe(before)}'s)" if changed else ""
+    told = f"{who}{was}  {safe(request.id)}  {safe(request.title)}"
     if done.may_answer:
         return told
     # Nobody else can approve it while it is assigned to them.
-    why = f"{visible(has_it)} may not answer it, and nobody else can approve it while it is assigned"
-    return f"{told}\n{why}: signoff release {sheet['id']}"
+    why = f"{safe(has_it)} may not answer it, and nobody else can approve it while it is assigned"
+    return f"{told}\n{why}: signoff release {safe(request.id)}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import id_completion, shared_options
 from signoff.cli.desk_command import Printed, on_desk
 from signoff.cli.local_desk import LocalDesk
-from signoff.cli.request_report import Sheet, comment_text
+from signoff.cli.request_report import comment_text
 from signoff.cli.terminal_text import safe
 from signoff.core.comment import CommentKind
-from signoff.reports.request_sheet import comment_data
+from signoff.views.json_form import fields_of
+from signoff.views.request_view import CommentView, RequestView
 from signoff.wiring.agent_answers import answer_question
 from signoff.wiring.job import RunOptions
 
@@ -58,14 +59,14 @@ async def ask_back(desk: ApprovalDesk, request_id: str, text: str, agent: bool) 
       signoff ask-back k3f9 "Which invoice is this for?"
       signoff ask-back k3f9 "Why not the sandbox?" --agent
     """
-    sheet, said = await desk.say(request_id, text, CommentKind.QUESTION, asks_agent=agent)
-    yield _told(sheet, said)
+    request, said = await desk.say(request_id, text, CommentKind.QUESTION, asks_agent=agent)
+    yield _told(request, said)
     if not agent:
         return
     if isinstance(desk, LocalDesk):
-        yield _told(sheet, await _agent_answer(desk, sheet["id"], said["comment"]))
+        yield _told(request, await _agent_answer(desk, request.id, said.id))
     else:
-        yield Printed(notes=[f"The server asks the agent. To read the reply: signoff show {safe(sheet['id'])}"])
+        yield Printed(notes=[f"The server asks the agent. To read the reply: signoff show {safe(request.id)}"])
 
 
 @click.command(no_args_is_help=True)
@@ -86,16 +87,16 @@ async def reply(desk: ApprovalDesk, request_id: str, text: str, question: str) -
     return _told(*await desk.say(request_id, text, CommentKind.ANSWER, question))
 
 
-async def _agent_answer(desk: LocalDesk, request_id: str, question: str) -> dict[str, Any]:
+async def _agent_answer(desk: LocalDesk, request_id: str, question: str) -> CommentView:
     """Ask the agent's model the question; return its reply, once it is stored."""
     request = await desk.broker.get(request_id)
     asked = next(one for one in await desk.broker.comments.of(request_id) if one.id == question)
     options = RunOptions(store=desk.address, unattended="park")
-    return comment_data(await answer_question(desk.broker, asked, options), request.secrets)
+    return CommentView.of(await answer_question(desk.broker, asked, options), request.secrets)
 
 
-def _told(sheet: Sheet, said: Mapping[str, Any]) -> Printed:
-    lines = [f"{_DONE[said['kind']]}  {safe(said['comment'])}  about {safe(sheet['id'])}  {safe(sheet['title'])}"]
-    if said["by"]["kind"] == "model":
+def _told(request: RequestView, said: CommentView) -> Printed:
+    lines = [f"{_DONE[said.kind]}  {safe(said.id)}  about {safe(request.id)}  {safe(request.title)}"]
+    if said.claim:
         lines += [f"  {line}" for line in comment_text(said).split("\n")]
-    return Printed(lines=lines, data={"request": sheet["id"], **said})
+    return Printed(lines=lines, data={"request": request.id, **fields_of(said)})

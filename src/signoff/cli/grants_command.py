@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
 from signoff.cli import id_completion, shared_options
 from signoff.cli.desk_command import Printed, on_desk
-from signoff.cli.request_report import moment_of
 from signoff.cli.terminal_text import by_wall_clock, count, local, safe
 from signoff.core.visible_text import visible
 from signoff.errors import RequestError
-from signoff.reports.request_sheet import TOLD
+from signoff.views.grant_view import GrantView
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
-
-GrantSheet = Mapping[str, Any]
-"""A grant, as returned by `signoff.reports.grant_report`."""
 
 
 @click.group(invoke_without_command=True)
@@ -42,8 +38,8 @@ async def list_grants(desk: ApprovalDesk, everything: bool) -> Printed:
       signoff grants list
     """
     found = await desk.grants(everything=everything)
-    lines = [line for one in found for line in _lines(one)] or ["No remembered answers."]
-    return Printed(lines=lines, data={"grants": [_data(one) for one in found]}, where=not found)
+    lines = [line for one in found.grants for line in _lines(one)] or ["No remembered answers."]
+    return Printed(lines=lines, data=found, where=not found.grants)
 
 
 @grants.command(no_args_is_help=True)
@@ -72,10 +68,10 @@ async def _revoke(desk: ApprovalDesk, given: str) -> Printed:
         grant, done = await desk.revoke(given)
     except RequestError as error:
         return Printed(notes=[f"signoff: {visible(str(error))}"], ok=False)
-    if grant["revoked_at"] is not None:
-        when = f"already revoked by {visible(grant['revoked_by'] or '')} at {local(moment_of(grant['revoked_at']))}"
-        return Printed(lines=[f"{when}  {safe(done['id'])}"])
-    return Printed(lines=[f"revoked  {safe(done['id'])}  {by_wall_clock(done['text'])}"])
+    if grant.revoked_at is not None:
+        when = f"already revoked by {safe(grant.revoked_by)} at {local(grant.revoked_at)}"
+        return Printed(lines=[f"{when}  {safe(done.id)}"])
+    return Printed(lines=[f"revoked  {safe(done.id)}  {by_wall_clock(done.text)}"])
 
 
 @grants.command(no_args_is_help=True)
@@ -93,47 +89,42 @@ async def explain(desk: ApprovalDesk, grant_id: str) -> Printed:
     """
     grant = await desk.grant(grant_id)
     lines = [f"{click.style(f'{name:8}', bold=True)}  {text}" for name, text in _facts(grant)]
-    return Printed(lines=lines, data=_data(grant))
+    return Printed(lines=lines, data=grant)
 
 
-def _data(grant: GrantSheet) -> dict[str, Any]:
-    return {name: value for name, value in grant.items() if name != TOLD}
-
-
-def _lines(grant: GrantSheet) -> Iterator[str]:
-    asleep, at = by_wall_clock(grant["asleep"] or ""), moment_of(grant["at"])
-    says = by_wall_clock(grant["text"])
-    yield f"{click.style(safe(grant['id']), fg='cyan')}  {click.style(says, dim=bool(asleep))}"
-    facts = [f"by {visible(grant['by'])}"] if grant["by"] else []
-    facts += [local(at)] if at is not None else []
+def _lines(grant: GrantView) -> Iterator[str]:
+    asleep, says = safe(by_wall_clock(grant.asleep)), safe(by_wall_clock(grant.text))
+    yield f"{click.style(safe(grant.id), fg='cyan')}  {click.style(says, dim=bool(asleep))}"
+    facts = [f"by {safe(grant.by)}"] if grant.by else []
+    facts += [local(grant.at)] if grant.at is not None else []
     facts += _usage(grant)
-    facts += [f"inactive: {visible(asleep)}"] if asleep else []
+    facts += [f"inactive: {asleep}"] if asleep else []
     yield click.style(" " * 12 + " · ".join(facts), dim=True)
 
 
-def _facts(grant: GrantSheet) -> Iterator[tuple[str, str]]:
-    asleep, at = by_wall_clock(grant["asleep"] or ""), moment_of(grant["at"])
-    yield "grant", safe(grant["id"])
-    yield "says", by_wall_clock(grant["text"])
-    yield "from", safe(grant["summary"])
-    if grant["by"]:
-        yield "by", visible(grant["by"]) + (f" at {local(at)}" if at is not None else "")
-    if grant["note"]:
-        yield "note", grant["note"]
+def _facts(grant: GrantView) -> Iterator[tuple[str, str]]:
+    asleep = safe(by_wall_clock(grant.asleep))
+    yield "grant", safe(grant.id)
+    yield "says", safe(by_wall_clock(grant.text))
+    yield "from", safe(grant.summary)
+    if grant.by:
+        yield "by", safe(grant.by) + (f" at {local(grant.at)}" if grant.at is not None else "")
+    if grant.note:
+        yield "note", safe(grant.note)
     if usage := _usage(grant):
         yield "used", ", ".join(usage)
-    yield "now", f"inactive: {visible(asleep)}" if asleep else "active"
+    yield "now", f"inactive: {asleep}" if asleep else "active"
     if not asleep:
         yield "", "A rule that denies still denies. If the tool's parameters change, the grant becomes inactive:"
         yield "", "signoff notices that at the next call, and asks."
 
 
-def _usage(grant: GrantSheet) -> list[str]:
-    most, budget = grant["max_uses"], grant["budget"]
-    if not grant["told"]["is_counted"]:
+def _usage(grant: GrantView) -> list[str]:
+    most, budget = grant.max_uses, grant.budget
+    if not grant.counted:
         return []
-    used = count(grant["used"], "use") if most is None else f"{grant['used']} of {count(most, 'use')}"
+    used = count(grant.used, "use") if most is None else f"{grant.used} of {count(most, 'use')}"
     if budget is None:
         return [used]
-    today = " today" if budget["daily"] else ""
-    return [used, f"{visible(budget['arg'])} {grant['spent']} of {budget['limit']} spent{today}"]
+    today = " today" if budget.daily else ""
+    return [used, f"{safe(budget.arg)} {budget.spent} of {budget.limit} spent{today}"]

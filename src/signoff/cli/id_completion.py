@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from signoff.cli.terminal_text import clip, safe
-from signoff.reports.request_sheet import masked
+from signoff.core.safe_text import safe_text
 from signoff.wiring.project import settings_for
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _waiting(tx: Transaction, states: tuple[str, ...]) -> Found:
 
 
 def _runs(tx: Transaction) -> Found:
-    return [(run.id, masked(f"{run.agent} {run.prompt}")) for run in tx.runs.all(going=True, limit=MOST)]
+    return [(run.id, safe_text(f"{run.agent} {run.prompt}")) for run in tx.runs.all(going=True, limit=MOST)]
 
 
 def _grants(tx: Transaction) -> Found:

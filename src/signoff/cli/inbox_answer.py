@@ -14,7 +14,7 @@ from signoff.channels.approver import ApproverChannel
 from signoff.channels.approvers import terminal_approver
 from signoff.channels.keyboard import Keyboard, NoLine
 from signoff.cli.terminal_text import fold, safe
-from signoff.core.inbox_row import Item, needs_of
+from signoff.core.inbox_row import needs_of
 from signoff.core.request import State
 from signoff.delivery.local_channel import Attended
 from signoff.errors import SignoffError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from signoff.config import Settings
     from signoff.core.people import Actor
     from signoff.ports import Store
+    from signoff.views.inbox_view import RequestRow
 
 _WHAT_HAPPENED = "It was approved and started, and then its process died or stopped responding. What happened?"
 _OUTCOME_KEYS = "h it happened · n it did not · l leave it open"
@@ -43,19 +44,19 @@ class InboxAnswers:
         self._policy = policy
         self._name = name
 
-    async def __call__(self, item: Item) -> str:
+    async def __call__(self, item: RequestRow) -> str:
         """Ask about a request, and return what came of it, on one line. Errors are returned, too."""
         try:
             settings = settings_for(self._policy)  # anew each time: the file may have changed
             me = whoami(self._name, settings, via="terminal")
             broker = Broker(self._kept, people=roles_of(settings))
-            if item.state == "unknown":
+            if item.state is State.UNKNOWN:
                 return await self._told(broker, me, item)
             return await self._asked(broker, settings, me, item)
         except (SignoffError, click.UsageError) as error:
             return safe(str(error))
 
-    async def _asked(self, broker: Broker, settings: Settings, me: Actor, item: Item) -> str:
+    async def _asked(self, broker: Broker, settings: Settings, me: Actor, item: RequestRow) -> str:
         approver = terminal_approver(actor=me, draft_rules=drafts_in(self._store, settings))
         channel = ApproverChannel(approver, name="terminal", by=me)
         async with Attended(broker, channel, project_inbox(broker, settings, "terminal").take, to=me) as attended:
@@ -75,7 +76,7 @@ class InboxAnswers:
         needs = needs_of(request, me.name)
         return f"still open: {title}{f' (needs {safe(needs)})' if needs else ''}"
 
-    async def _told(self, broker: Broker, me: Actor, item: Item) -> str:
+    async def _told(self, broker: Broker, me: Actor, item: RequestRow) -> str:
         width = get_terminal_size().columns
         click.echo()
         for line in fold(safe(item.title), width):

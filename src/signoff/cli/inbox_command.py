@@ -16,9 +16,10 @@ from signoff.cli.server_choice import is_elsewhere
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import now, safe
 from signoff.core.people import person_key
+from signoff.core.request_filter import RequestFilter
 from signoff.errors import ServerFailed, StoreError
-from signoff.reports.inbox_report import Me, Page, View, as_data, page_from
 from signoff.store.chosen_store import ChosenStore, named_store
+from signoff.views.inbox_view import MOST_LISTED, InboxFilter, Me, RequestPage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,10 +72,11 @@ def inbox(
         return
     if watch and not as_json and not sys.stdout.isatty():
         raise click.UsageError("--watch needs a terminal; for programs, use --watch --json")
+    wanted = InboxFilter(limit=limit, chosen=RequestFilter(text=search))
     if is_elsewhere(store):
-        _elsewhere(store, policy, name, View(limit, text=search), mine=mine, watch=watch, as_json=as_json)
+        _elsewhere(store, policy, name, wanted, mine=mine, watch=watch, as_json=as_json)
         return
-    view, chosen = _chosen(store, policy, View(limit, text=search), mine, name)
+    wanted, chosen = _chosen(store, policy, wanted, mine, name)
     kept = store_at(chosen, make=watch)  # --watch needs a store to watch
     try:
         if watch:
@@ -85,16 +87,16 @@ def inbox(
                 from signoff.cli.inbox_answer import InboxAnswers
 
                 answers = InboxAnswers(kept, store, policy, name)
-            run(stay(lambda: view.page(kept), kept.watch, as_json=as_json, view=view, answer=answers))
+            run(stay(lambda: wanted.page(kept), kept.watch, as_json=as_json, of=wanted, answer=answers))
         else:
-            _show(run(view.page(kept)), as_json, view, chosen.in_words())
+            _show(run(wanted.page(kept)), as_json, wanted, chosen.in_words())
     finally:
         kept.close()
 
 
 def _chosen(
-    store: str | None, policy: str | None, view: View, mine: bool, name: str | None
-) -> tuple[View, ChosenStore]:
+    store: str | None, policy: str | None, wanted: InboxFilter, mine: bool, name: str | None
+) -> tuple[InboxFilter, ChosenStore]:
     """What to show, and from which store. Reads no file, and imports no reader, unless needed."""
 
     def people() -> Mapping[str, frozenset[str]]:
@@ -102,41 +104,52 @@ def _chosen(
 
         return roles_of(settings_for(policy))  # anew for each page: the file may have changed
 
-    view = replace(view, people=people)
+    wanted = replace(wanted, people=people)
     if policy is None and not mine and (named := named_store(store)):
-        return view, named
+        return wanted, named
     from signoff.wiring.project import settings_for
     from signoff.wiring.stores import chosen_store
 
     settings = settings_for(policy)
-    return _mine(view, name, settings) if mine else view, chosen_store(store, settings)
+    return _mine(wanted, name, settings) if mine else wanted, chosen_store(store, settings)
 
 
-def _mine(view: View, name: str | None, settings: Settings) -> View:
+def _mine(wanted: InboxFilter, name: str | None, settings: Settings) -> InboxFilter:
     from signoff.wiring.project import whoami
 
     person = whoami(name, settings, via="command")
     roles = {person_key(one.name): one.roles for one in settings.people.values()}
-    return replace(view, me=Me(person.name, person.roles), roles=roles)
+    return replace(wanted, me=Me(person.name, person.roles), roles=roles)
 
 
 def _elsewhere(
-    store: str | None, policy: str | None, name: str | None, view: View, *, mine: bool, watch: bool, as_json: bool
+    store: str | None,
+    policy: str | None,
+    name: str | None,
+    wanted: InboxFilter,
+    *,
+    mine: bool,
+    watch: bool,
+    as_json: bool,
 ) -> None:
     """Show the inbox of a server."""
     from signoff.cli.server_client import server_for
-    from signoff.reports.request_sheet import MOST_LISTED
 
     server = server_for(store, policy, name)
-    limit, shown = view.limit, replace(view, me=Me("", frozenset())) if mine else view
+    limit, shown = wanted.limit, replace(wanted, me=Me("", frozenset())) if mine else wanted
 
-    def look() -> Page:
-        page: Page | None = None
-        while page is None or (page.last and len(page.items) < limit):
-            left, after = (limit - len(page.items), page.last) if page is not None else (limit, "")
-            found = server.report("/inbox", limit=min(left, MOST_LISTED), mine=mine, after=after, search=view.text)
-            read = page_from(found, found["told"])
-            page = page.and_then(read) if page is not None else read
+    def look() -> RequestPage:
+        page: RequestPage | None = None
+        while page is None or (page.next and len(page.requests) < limit):
+            more = server.view(
+                RequestPage,
+                "/requests",
+                limit=min(limit - (len(page.requests) if page is not None else 0), MOST_LISTED),
+                mine=mine,
+                q=wanted.chosen.text,
+                cursor=page.next if page is not None else None,
+            )
+            page = page.and_then(more) if page is not None else more
         return page
 
     if not watch:
@@ -144,25 +157,25 @@ def _elsewhere(
         return
     from signoff.cli.inbox_watch import stay, ticking
 
-    async def looked() -> Page:
+    async def looked() -> RequestPage:
         try:
             return look()
         except ServerFailed as error:  # it may come back
             raise StoreError(str(error)) from error
 
-    run(stay(looked, ticking, as_json=as_json, view=shown))
+    run(stay(looked, ticking, as_json=as_json, of=shown))
 
 
-def _show(page: Page, as_json: bool, view: View, where: str) -> None:
+def _show(page: RequestPage, as_json: bool, wanted: InboxFilter, where: str) -> None:
     from shutil import get_terminal_size
 
     if as_json:
-        click.echo(json_line(as_data(page)))
+        click.echo(json_line(page))
         return
     width = get_terminal_size().columns if sys.stdout.isatty() else 120
-    for line in lines(page, now(), width, view=view):
+    for line in lines(page, now(), width, of=wanted):
         click.echo(line)
-    if page.items and sys.stdout.isatty():
+    if page.requests and sys.stdout.isatty():
         click.secho("\nsignoff show ID shows one in full; signoff approve ID or deny ID answers.", dim=True)
-    if not page.items or sys.stdout.isatty():
+    if not page.requests or sys.stdout.isatty():
         click.secho(safe(where), dim=True)

@@ -22,12 +22,10 @@ from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import clip, fold, now
 from signoff.core.visible_text import visible
 from signoff.errors import StoreError
-from signoff.reports.inbox_report import Page, as_data
 from signoff.store_changes import Watch, changes
 
 if TYPE_CHECKING:
-    from signoff.core.inbox_row import Item
-    from signoff.reports.inbox_report import View
+    from signoff.views.inbox_view import InboxFilter, RequestPage, RequestRow
 
 SWEEP = 5.0
 """Seconds between two reads if nothing changes, to notice deadlines."""
@@ -45,12 +43,12 @@ _HOME, _REST = "\x1b[H", "\x1b[J"
 
 
 async def stay(
-    look: Callable[[], Awaitable[Page]],
+    look: Callable[[], Awaitable[RequestPage]],
     watch: Watch,
     *,
     as_json: bool,
-    view: View | None = None,
-    answer: Callable[[Item], Awaitable[str]] | None = None,
+    of: InboxFilter | None = None,
+    answer: Callable[[RequestRow], Awaitable[str]] | None = None,
 ) -> None:
     """Show the inbox, and again after every change, until the person leaves.
 
@@ -59,9 +57,9 @@ async def stay(
     try:
         with changes(watch) as changed:
             keys = KeyPresses(changed.set) if answer is not None and not as_json else None
-            output = JsonLines() if as_json else WatchScreen(view=view, has_keys=keys is not None and keys.can_read)
+            output = JsonLines() if as_json else WatchScreen(of=of, has_keys=keys is not None and keys.can_read)
             while True:
-                opened: Item | None = None
+                opened: RequestRow | None = None
                 with output.shown(), keys.read() if keys is not None else nullcontext():
                     while opened is None:
                         changed.clear()
@@ -93,7 +91,7 @@ def ticking(tick: Callable[[], None]) -> Callable[[], None]:
     return lambda: waits[0].cancel()
 
 
-async def _looked(look: Callable[[], Awaitable[Page]]) -> Page | StoreError:
+async def _looked(look: Callable[[], Awaitable[RequestPage]]) -> RequestPage | StoreError:
     try:
         return await look()
     except StoreError as error:
@@ -115,8 +113,8 @@ class JsonLines:
     def shown(self) -> Generator[None]:
         yield
 
-    def show(self, seen: Page | StoreError) -> None:
-        line = json_line({"error": str(seen)} if isinstance(seen, StoreError) else as_data(seen))
+    def show(self, seen: RequestPage | StoreError) -> None:
+        line = json_line({"error": str(seen)} if isinstance(seen, StoreError) else seen)
         if line != self._last:
             self._last = line
             click.echo(line)
@@ -191,15 +189,15 @@ class KeyPresses:
 class WatchScreen:
     """The whole screen, redrawn when it changes."""
 
-    def __init__(self, *, view: View | None = None, has_keys: bool = False) -> None:
-        self._view = view
+    def __init__(self, *, of: InboxFilter | None = None, has_keys: bool = False) -> None:
+        self._of = of
         self._has_keys = has_keys
         self._chosen = ""
         """The id of the chosen request."""
         self._said = ""
         self._known: frozenset[str] | None = None
         """The requests that were shown before."""
-        self._page: Page | None = None
+        self._page: RequestPage | None = None
         self._problem = ""
         self._drawn = ""
         self._moves = os.environ.get("TERM", "dumb") != "dumb"
@@ -214,12 +212,12 @@ class WatchScreen:
         finally:
             self._write(_LEAVE)
 
-    def show(self, seen: Page | StoreError) -> None:
+    def show(self, seen: RequestPage | StoreError) -> None:
         if isinstance(seen, StoreError):
             self._problem = visible(str(seen))
         else:
             self._page, self._problem = seen, ""
-            ids = [one.id for one in seen.items]
+            ids = [one.id for one in seen.requests]
             if self._known is not None and not self._known.issuperset(ids):
                 self._write(_BELL)
             self._known = frozenset(ids)
@@ -227,9 +225,9 @@ class WatchScreen:
                 self._chosen = ids[0] if ids else ""
         self.tick()
 
-    def press(self, key: str) -> Item | None:
+    def press(self, key: str) -> RequestRow | None:
         """Do what a key says. Returns the request that the person opens."""
-        items = self._page.items if self._page is not None else ()
+        items = self._page.requests if self._page is not None else ()
         at = next((at for at, one in enumerate(items) if one.id == self._chosen), None)
         if at is None:
             return None
@@ -253,7 +251,7 @@ class WatchScreen:
             told = f"cannot read the store, retrying: {self._problem}"
             head = [click.style(clip(told, width), fg="red"), ""]
         if self._page is not None:
-            body = list(lines(self._page, now(), width, view=self._view, chosen=chosen))
+            body = list(lines(self._page, now(), width, of=self._of, chosen=chosen))
             at = next((at for at, line in enumerate(body) if line.startswith(CHOSEN)), 0)
         said = [click.style(line, fg="yellow") for line in fold(self._said, width)] if self._said else []
         footer = click.style(clip(_KEYS if self._has_keys else _NO_KEYS, width), dim=True)

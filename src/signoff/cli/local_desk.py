@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from signoff.broker.grants import check_terms
 from signoff.cli.approval_desk import (
@@ -18,8 +17,8 @@ from signoff.cli.approval_desk import (
     TypedAnswer,
 )
 from signoff.cli.opened_store import looked_in
-from signoff.cli.request_report import Sheet, going_on, late_text, outcome_step
-from signoff.cli.terminal_text import iso, now, safe
+from signoff.cli.request_report import going_on, late_text, outcome_step
+from signoff.cli.terminal_text import now, safe
 from signoff.core.card import effect_of_edit
 from signoff.core.comment import CommentKind
 from signoff.core.decision import ApprovalDecision
@@ -30,9 +29,10 @@ from signoff.desk import operations
 from signoff.desk.operations import Acting, CancelledRun
 from signoff.errors import AlreadySettled, EditRefused, RequestError, UnknownRequest
 from signoff.policy.grant_text import spelled_out
-from signoff.reports.grant_report import grant_data, grant_report, grants_report
-from signoff.reports.request_sheet import TOLD, comment_data, request_sheet, sheet_of
-from signoff.reports.run_report import RunsView, run_data, run_report, runs_report
+from signoff.views.grant_view import GrantPage, GrantView
+from signoff.views.people_view import PeopleView
+from signoff.views.request_view import CommentView, RequestView, request_view
+from signoff.views.run_view import RunFilter, RunHistoryView, RunList, RunView, run_history_view, run_list
 from signoff.wiring.edit_effect import with_edit_here
 from signoff.wiring.program_inbox import project_answers
 from signoff.wiring.project import requester_of, whoami
@@ -77,8 +77,8 @@ class LocalDesk:
 
     # --- requests ---
 
-    async def request(self, prefix: str) -> Sheet:
-        return await request_sheet(self.broker, prefix, viewer=requester_of(None, self.settings))
+    async def request(self, prefix: str) -> RequestView:
+        return await request_view(self.broker, prefix, viewer=requester_of(None, self.settings))
 
     async def prepared(self, given: str, answer: TypedAnswer) -> PreparedAnswer:
         broker, by = self.broker, self.who()
@@ -88,7 +88,7 @@ class LocalDesk:
             if request.state is State.UNKNOWN:
                 raise RequestError(f"request {request.id} was approved and started, and {outcome_step(request.id)}")
             if request.state is not State.PENDING:
-                return PreparedAnswer(given=given, problems=(late_text(sheet_of(request, ())),))
+                return PreparedAnswer(given=given, problems=(late_text(RequestView.of(request)),))
             decision = ApprovalDecision(approved=answer.approved, note=answer.note, edited_args=answer.arguments)
             if answer.wish is not None:
                 terms = operations.terms_of(broker, request, answer.wish.remembering(now()), by)
@@ -108,96 +108,85 @@ class LocalDesk:
                 late = await broker.get(request.id)
                 if late.state is State.PENDING:
                     raise
-                raise RequestError(late_text(sheet_of(late, ()))) from error
+                raise RequestError(late_text(RequestView.of(late))) from error
             again = decision.approved and has_approved(request, by.name, voted.votes[-1].args_digest)
-            return GivenAnswer(sheet=sheet_of(await broker.shown(voted), ()), again=again, effect=effect)
+            return GivenAnswer(request=RequestView.of(await broker.shown(voted)), again=again, effect=effect)
 
         remembered = spelled_out(request, decision) if decision.terms is not None else ""
         return PreparedAnswer(given=given, id=request.id, remembered=remembered, give=give)
 
-    async def opened(self, sheet: Sheet) -> None:
+    async def opened(self, request: RequestView) -> None:
         by = self.who()
-        await self.answers.inbox(VIA).opened(sheet["id"], by)
+        await self.answers.inbox(VIA).opened(request.id, by)
 
     async def hand_over(self, prefix: str, to: str | None) -> HandedOverRequest:
         acting = self._acting()
         done = await operations.assign(self.broker, prefix, acting.by.name if to is None else to, acting)
-        return HandedOverRequest(sheet=sheet_of(done.request, ()), before=done.before, may_answer=done.may_answer)
+        return HandedOverRequest(request=RequestView.of(done.request), before=done.before, may_answer=done.may_answer)
 
-    async def tell(self, prefix: str, *, happened: bool, note: str) -> Sheet:
+    async def tell(self, prefix: str, *, happened: bool, note: str) -> RequestView:
         by, broker = self.who(), self.broker
         await broker.sweep()
         request = await broker.find(prefix)
-        return sheet_of(await self.answers.inbox(VIA).tell(request.id, happened=happened, by=by, note=note), ())
+        return RequestView.of(await self.answers.inbox(VIA).tell(request.id, happened=happened, by=by, note=note))
 
     async def say(
         self, prefix: str, text: str, kind: CommentKind, question: str = "", *, asks_agent: bool = False
-    ) -> tuple[Sheet, dict[str, Any]]:
+    ) -> tuple[RequestView, CommentView]:
         acting, broker = self._acting(), self.broker
         await broker.sweep()
         request = await broker.find(prefix)
         said = await operations.comment(broker, request, text, kind, acting, question)
-        return sheet_of(request, ()), comment_data(said, request.secrets)
+        return RequestView.of(request), CommentView.of(said, request.secrets)
 
     # --- runs ---
 
-    async def runs(self, view: RunsView) -> dict[str, Any]:
-        found = await runs_report(self.broker, view)
-        return {**found, "runs": [await self._with_resumer(one) for one in found["runs"]]}
+    async def runs(self, chosen: RunFilter) -> RunList:
+        found = await run_list(self.broker, chosen)
+        return replace(found, runs=tuple([await self._with_resumer(one) for one in found.runs]))
 
-    async def run(self, prefix: str) -> dict[str, Any]:
-        return await self._with_resumer(await run_report(self.broker, prefix))
+    async def run(self, prefix: str) -> RunHistoryView:
+        found = await run_history_view(self.broker, prefix)
+        return replace(found, run=await self._with_resumer(found.run))
 
-    async def _with_resumer(self, run: dict[str, Any]) -> dict[str, Any]:
+    async def _with_resumer(self, run: RunView) -> RunView:
         """Add which program resumes a run by itself, if that is what it waits for."""
-        told, resumer = run[TOLD], ""
-        if is_ready(run):
+        if run.is_idle:
             with suppress(OSError):  # a recorded path that cannot be looked at: nobody resumes the run there either
-                saved = await self.broker.runs.get(run["id"])
-                resumer = await who_resumes(self.broker.ledger, saved, self.settings)
-        return {**run, TOLD: {**told, "resumer": resumer}}
+                saved = await self.broker.runs.get(run.id)
+                return replace(run, resumer=await who_resumes(self.broker.ledger, saved, self.settings))
+        return run
 
     async def going_on(self, run_id: str) -> str:
         if await self.broker.runs.inside(run_id) is None:
             return ""  # a run that only the program that started it knows
-        run = await self._with_resumer(run_data(await self.broker.runs.status(run_id)))
-        return going_on(run) if is_resumable(run) else ""
+        run = await self._with_resumer(RunView.of(await self.broker.runs.status(run_id)))
+        return going_on(run) if run.can_resume else ""
 
     async def cancel(self, prefix: str, note: str) -> CancelledRun:
         return await operations.cancel_run(self.broker, prefix, note, self._acting())
 
     # --- grants ---
 
-    async def grants(self, *, everything: bool) -> Sequence[dict[str, Any]]:
-        return (await grants_report(self.broker, everything=everything))["grants"]
+    async def grants(self, *, everything: bool) -> GrantPage:
+        found = await self.broker.grants.list(revoked=everything)
+        return GrantPage(grants=tuple(GrantView.of(one, self.broker) for one in found), next=None)
 
-    async def grant(self, prefix: str) -> dict[str, Any]:
-        return await grant_report(self.broker, prefix)
+    async def grant(self, prefix: str) -> GrantView:
+        return GrantView.of(await self.broker.grants.get(prefix), self.broker)
 
-    async def revoke(self, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    async def revoke(self, prefix: str) -> tuple[GrantView, GrantView]:
         grant, done = await operations.revoke(self.broker, prefix, self._acting())
-        return grant_data(self.broker, grant), grant_data(self.broker, done)
+        return GrantView.of(grant, self.broker), GrantView.of(done, self.broker)
 
     # --- people, and the switch ---
 
-    async def people(self) -> dict[str, Any]:
+    async def people(self) -> tuple[PeopleView, str]:
         settings = self.settings
         away = await self.broker.store.read(lambda tx: tx.delegations.current(now()))
         where = f"{settings.file} names nobody" if settings.file else "There is no policy file here that lists people"
-        return {
-            "people": [{"name": one.name, "roles": sorted(one.roles)} for one in settings.people.values()],
-            "delegations": [
-                {
-                    "absent": one.absent,
-                    "deputy": one.deputy,
-                    "until": iso(one.until),
-                    "since": iso(one.since),
-                    "by": one.by,
-                }
-                for one in away
-            ],
-            "nobody": f"{where}: anyone with access to this store may answer, by their own name.",
-        }
+        nobody = f"{where}: anyone with access to this store may answer, by their own name."
+        return PeopleView.of(settings.people.values(), away), nobody
 
     async def delegate(self, absent: str, deputy: str, until: datetime, since: datetime) -> tuple[str, str]:
         made = await operations.delegate(self.broker, absent, deputy, until, since, self._acting())
@@ -221,16 +210,6 @@ async def _effect(request: ApprovalRequest, decision: ApprovalDecision) -> Previ
     if args is None:
         return None
     return effect_of_edit(request, args, partial(with_edit_here, request))
-
-
-def is_ready(run: Mapping[str, Any]) -> bool:
-    """Whether nobody executes a run, as `run_data` returns it, although it has an answer or its process died."""
-    return run["state"] in ("ready", "died") or bool(run[TOLD].get("died"))
-
-
-def is_resumable(run: Mapping[str, Any]) -> bool:
-    """Whether a run, as `run_data` returns it, has its answers and is executed by nobody."""
-    return run["state"] in ("ready", "died") and not run["waiting"]
 
 
 def problems_of(error: RequestError) -> tuple[str, ...]:

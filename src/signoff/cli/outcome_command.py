@@ -8,12 +8,14 @@ import click
 
 from signoff.cli import id_completion, shared_options
 from signoff.cli.desk_command import on_desk
-from signoff.cli.request_report import Sheet, late_text
+from signoff.cli.request_report import late_text
 from signoff.cli.terminal_text import safe
+from signoff.core.request import State
 from signoff.errors import RequestError
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
+    from signoff.views.request_view import RequestView
 
 RISK = "Its process may be paused, not dead: if it was inside the tool and continues, the call may still happen."
 SAID = ("happened", "did-not", "stop-run")
@@ -43,23 +45,23 @@ async def outcome(desk: ApprovalDesk, request_id: str, said: str, note: str) -> 
     request = await desk.tell(request_id, happened=said == "happened", note=note)
     told = "it happened" if said == "happened" else "it did not happen"
     risk = "" if said == "happened" else f"\n{RISK}"
-    line = await desk.going_on(request["run"]) if request["run"] else ""
+    line = await desk.going_on(request.run) if request.run else ""
     go_on = f"\n{line}" if line else ""
     return f"on record: {told}  {_named(request)}{risk}{go_on}"
 
 
-async def _stop_run(desk: ApprovalDesk, request: Sheet, note: str) -> str:
-    if request["state"] != "unknown":
-        hint = f"signoff cancel {request['run']} ends its run" if request["run"] else "there is nothing to stop"
+async def _stop_run(desk: ApprovalDesk, request: RequestView, note: str) -> str:
+    if request.state is not State.UNKNOWN:
+        hint = f"signoff cancel {safe(request.run)} ends its run" if request.run else "there is nothing to stop"
         raise RequestError(f"{late_text(request)}; its outcome is known, {hint}")
-    if not request["run"]:
-        raise RequestError(f"request {request['id']} belongs to no saved run; use happened or did-not")
-    run = await desk.cancel(request["run"], note)
+    if not request.run:
+        raise RequestError(f"request {request.id} belongs to no saved run; use happened or did-not")
+    run = await desk.cancel(request.run, note)
     return (
         f"cancelled  run {safe(run.id)}\n"
-        f"Request {safe(request['id'])} stays unknown until somebody reports happened or did-not."
+        f"Request {safe(request.id)} stays unknown until somebody reports happened or did-not."
     )
 
 
-def _named(request: Sheet) -> str:
-    return f"{safe(request['id'])}  {safe(request['title'])}"
+def _named(request: RequestView) -> str:
+    return f"{safe(request.id)}  {safe(request.title)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,7 @@ import click
 from signoff.cli import shared_options
 from signoff.cli.access_options import check_admin, expires, holder_named, server_address
 from signoff.cli.desk_command import Printed, on_broker, run_on_desk
-from signoff.cli.request_report import moment_of
-from signoff.cli.terminal_text import iso, local, now, pad, when
+from signoff.cli.terminal_text import iso, local, now, pad, safe, when
 from signoff.core.access import AccessKind, link_url
 from signoff.core.visible_text import visible
 from signoff.wiring.project import whoami
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from signoff.broker import Broker
     from signoff.cli.approval_desk import ApprovalDesk
     from signoff.config import Settings
+    from signoff.views.people_view import PeopleView
 
 
 @click.group(invoke_without_command=True)
@@ -39,23 +39,22 @@ def people(ctx: click.Context, **place: Any) -> None:
 
 
 async def _listed(desk: ApprovalDesk) -> Printed:
-    found = await desk.people()
-    return Printed(lines=_lines(found), data={"people": found["people"], "delegations": found["delegations"]})
+    found, nobody = await desk.people()
+    return Printed(lines=_lines(found, nobody), data=found)
 
 
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    if not found["people"]:
-        yield found["nobody"]
-    width = max((len(visible(one["name"])) for one in found["people"]), default=0)
-    for person in found["people"]:
-        roles = ", ".join(map(visible, person["roles"])) or click.style("no roles", dim=True)
-        yield f"{click.style(pad(visible(person['name']), width), bold=True)}  {roles}"
-    if found["delegations"]:
+def _lines(found: PeopleView, nobody: str) -> Iterator[str]:
+    if not found.people:
+        yield nobody
+    width = max((len(safe(one.name)) for one in found.people), default=0)
+    for person in found.people:
+        roles = ", ".join(map(safe, person.roles)) or click.style("no roles", dim=True)
+        yield f"{click.style(pad(safe(person.name), width), bold=True)}  {roles}"
+    if found.delegations:
         yield ""
-    for one in found["delegations"]:
-        by = f" (arranged by {visible(one['by'])})" if one["by"] else ""
-        until = local(moment_of(one["until"]))
-        yield f"{visible(one['deputy'])} stands in for {visible(one['absent'])} until {until}{by}"
+    for one in found.delegations:
+        by = f" (arranged by {safe(one.by)})" if one.by else ""
+        yield f"{safe(one.deputy)} stands in for {safe(one.absent)} until {local(one.until)}{by}"
 
 
 @people.command(no_args_is_help=True)

@@ -21,6 +21,7 @@ from signoff.cli.terminal_text import as_json as json_line
 from signoff.config import Settings, find_project, load_settings
 from signoff.config.files import from_here
 from signoff.core.call import LABELS, Call
+from signoff.core.safe_text import printable
 from signoff.core.strict_json import read_json
 from signoff.core.verdict import Effect, Verdict
 from signoff.errors import Place, PolicyError, SignoffError, WrongFile, WrongUse
@@ -28,9 +29,8 @@ from signoff.links import looked_up
 from signoff.policy.call_json import BadRecord, read_call
 from signoff.policy.layers import Layers, compose
 from signoff.policy.phrases import did_you_mean, listed, shown
-from signoff.reports.policy_report import explanation_lines
-from signoff.reports.request_sheet import TOLD
 from signoff.store.store_factory import why_no_store
+from signoff.views.explanation_view import ExplanationView
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -149,13 +149,12 @@ def explain(
         worker=tuple(worker.split(" > ")) if worker else (),
         labels=frozenset(labels),
     )
-    if (server := _server_for(file)) is not None:
-        found = server.read_report(server.post("/reports/explanation", _call_body(call)))
-        told = found.pop(TOLD)["lines"]
-        click.echo(json_line(found) if as_json else "\n".join(told))
-        return
-    explanation = _explained(_nearest(file), call)
-    click.echo(json_line(explanation.as_json()) if as_json else "\n".join(explanation_lines(explanation)))
+    server = _server_for(file)
+    if server is not None:
+        found = server.read(ExplanationView, server.post("/policy/explain", _call_body(call)))
+    else:
+        found = ExplanationView.of(_explained(_nearest(file), call))
+    click.echo(json_line(found) if as_json else "\n".join(map(printable, found.lines())))
 
 
 def _server_for(file: str | None) -> ApprovalServer | None:

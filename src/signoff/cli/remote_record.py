@@ -34,8 +34,8 @@ class _RecordView:
 
     def __init__(self, server: ApprovalServer) -> None:
         self.record = _Events(server)
-        self.requests = _Ids(lambda prefix: server.report(f"/requests/{named(prefix)}")["id"])
-        self.runs = _Ids(lambda prefix: server.report(f"/runs/{named(prefix)}")["id"])
+        self.requests = _Ids(lambda prefix: server.get(f"/requests/{named(prefix)}")["id"])
+        self.runs = _Ids(lambda prefix: server.get(f"/runs/{named(prefix)}", limit=1)["run"]["id"])
 
 
 class _Ids:

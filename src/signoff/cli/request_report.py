@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from signoff.cli.terminal_text import local, now, safe, short_local
 from signoff.core.audit_text import process_text
 from signoff.core.moment import ago, moment_text
-from signoff.core.people import Actor
-from signoff.core.visible_text import quoted, visible
-from signoff.reports.inbox_report import outcomes
-from signoff.reports.request_sheet import TOLD
-
-Sheet = Mapping[str, Any]
-"""A request, as returned by `signoff.reports.request_sheet`."""
+from signoff.core.request import State
+from signoff.core.visible_text import quoted
+from signoff.views.inbox_view import OUTCOMES
+from signoff.views.request_view import CommentView, RequestView, VoteView
+from signoff.views.run_view import RunView
 
 
-def going_on(run: Mapping[str, Any]) -> str:
-    """How a run continues whose requests are answered, as a line; `run` is a report of a run."""
-    resumer = run[TOLD].get("resumer") or ""
+def going_on(run: RunView) -> str:
+    """How a run continues whose requests are answered, as a line."""
     text = resume_step(run)
-    return (
-        f"{text[:1].upper()}{text[1:].removesuffix(' it')} its run." if resumer else f"Its run can be resumed: {text}"
-    )
+    if run.resumer:
+        return f"{text[:1].upper()}{text[1:].removesuffix(' it')} its run."
+    return f"Its run can be resumed: {text}"
 
 
-def resume_step(run: Mapping[str, Any]) -> str:
+def resume_step(run: RunView) -> str:
     """What resumes a run: a program that does by itself, a command, or the program that started it."""
-    if resumer := run[TOLD].get("resumer"):
-        return f"{safe(resumer)} resumes it"
-    name = safe(run["id"])
-    if run["agent"]:
+    if run.resumer:
+        return f"{safe(run.resumer)} resumes it"
+    name = safe(run.id)
+    if run.agent:
         return f"signoff resume {name}"
     # Only that program knows its agent.
     return f"the program that started it has to call signoff.resume(agent, {name!r})"
@@ -43,106 +40,87 @@ def outcome_step(request_id: str) -> str:
     return f"its outcome is unknown: signoff outcome {safe(request_id)} happened, did-not or stop-run"
 
 
-def late_text(sheet: Sheet) -> str:
+def late_text(request: RequestView) -> str:
     """Who settled a request, when (local time) and how, for a person who answers too late."""
-    told = sheet[TOLD]
-    moment = moment_of(told["settled_at"])
-    text: str = told["settled"]
+    moment, text = request.decided_at, safe(request.settled)
     return text if moment is None else text.replace(moment_text(moment), moment_text(moment, datetime.astimezone))
 
 
-def moment_of(text: str | None) -> datetime | None:
-    """Parse an ISO time from a report; None for an empty one."""
-    return datetime.fromisoformat(text) if text else None
-
-
-def comment_text(comment: Mapping[str, Any]) -> str:
+def comment_text(comment: CommentView) -> str:
     """The text of a comment, with its line breaks; a model's text in quotes, because nothing checks it."""
-    return f"“{comment['text']}”" if comment["by"]["kind"] == "model" else comment["text"]
+    return f"“{comment.text}”" if comment.claim else comment.text
 
 
 _VERBS = {"note": "says", "question": "asks back", "answer": "answers"}
 
 
-def comment_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
+def comment_facts(request: RequestView) -> Iterator[tuple[str, str]]:
     """All comments on a request."""
-    for one in sheet["comments"]:
-        about = f", to {safe(one['answers'])}" if one["answers"] else ""
-        about = ", not answered yet" if one["comment"] in sheet["unanswered"] else about
-        heading = visible(f"{_who(one['by'])} {_VERBS[one['kind']]}")
-        yield short_local(_moment(one["at"])), f"{heading}  ({safe(one['comment'])}{about})"
+    for one in request.comments:
+        about = f", to {safe(one.answers)}" if one.answers else ""
+        about = ", not answered yet" if one.id in request.unanswered else about
+        yield short_local(one.at), f"{safe(f'{one.by} {_VERBS[one.kind]}')}  ({safe(one.id)}{about})"
         yield "", comment_text(one)
 
 
-def outcome_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
+def outcome_facts(request: RequestView) -> Iterator[tuple[str, str]]:
     """When and for whom it was asked, the votes, and how it ended. The card says who must agree, and until when."""
-    at, told = now(), sheet[TOLD]
-    if (opened := moment_of(sheet["opened_at"])) is not None:
-        yield "asked", f"{local(opened)} ({ago(opened, at)})"
-    for name, value in (("for", sheet["requester"]), ("run", sheet["run"])):
+    if request.opened_at is not None:
+        yield "asked", f"{local(request.opened_at)} ({ago(request.opened_at, now())})"
+    facts = {
+        "for": request.requester,
+        "owner": ", ".join(request.owners),
+        "run": request.run,
+        "assigned": request.assigned,
+    }
+    for name, value in facts.items():
         if value:
-            yield name, visible(value)
-        if name == "for" and told["owners"]:
-            yield "owner", told["owners"]
-    if sheet["assigned"]:
-        yield "assigned", visible(sheet["assigned"])
-    for vote, void, changes in zip(sheet["votes"], told["void"], told["changes"], strict=True):
-        yield "vote", _vote_text(vote) + (f" (void: {void})" if void else "")
-        if changes is not None:
-            yield "", "\n".join(changes)
-    if told["is_own_decision"]:
-        yield "decided", _decision_text(sheet["decision"])
-    yield from _call_facts(sheet)
+            yield name, safe(value)
+    for vote in request.votes:
+        text = f"{_text(vote)}, in the place of {safe(vote.stands_for)}" if vote.stands_for else _text(vote)
+        yield "vote", text + (f" (void: {safe(vote.void)})" if vote.void else "")
+        if vote.edited:
+            yield "", "\n".join(vote.changes)
+    if request.decision is not None:
+        yield "decided", _text(request.decision)
+    yield from _call_facts(request)
 
 
-def _vote_text(vote: Mapping[str, Any]) -> str:
-    text = _decision_text(vote)
-    return f"{text}, in the place of {visible(vote['stands_for'])}" if vote["stands_for"] is not None else text
-
-
-def _decision_text(decision: Mapping[str, Any]) -> str:
-    how = "approved" if decision["approved"] else decision["ending"]
-    if decision["edited_args"] is not None:
-        how += " with other arguments"
-    by = decision["by"]
-    whose = f" by {visible(_who(by))}" if by is not None else ""
-    via = f" ({visible(by['via'])})" if by is not None and by["via"] else ""
-    moment = moment_of(decision["at"])
-    when = f" at {local(moment)}" if moment is not None else ""
-    note = f": {quoted(decision['note'])}" if decision["note"] else ""
+def _text(vote: VoteView) -> str:
+    how = ("approved" if vote.approved else vote.ending) + (" with other arguments" if vote.edited else "")
+    whose = f" by {safe(vote.by)}" if vote.by else ""
+    via = f" ({safe(vote.via)})" if vote.via else ""
+    when = f" at {local(vote.at)}" if vote.at is not None else ""
+    note = f": {quoted(vote.note)}" if vote.note else ""
     return f"{how}{whose}{via}{when}{note}"
 
 
-def _who(by: Mapping[str, Any]) -> str:
-    return str(Actor(name=by["name"], kind=by["kind"]))
-
-
-def _call_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
-    claim = sheet["claim"]
-    if claim is None or claim["at"] is None:
+def _call_facts(request: RequestView) -> Iterator[tuple[str, str]]:
+    if request.started_at is None:
         return
-    yield "started", f"{local(_moment(claim['at']))} by {visible(process_text(claim['process']))}"
-    if (ended := moment_of(claim["ended_at"])) is not None:
-        how = f"{visible(claim['told_by'])} says so" if claim["told_by"] else "as its process reported"
-        yield "ended", f"{local(ended)}, {how}"
-    if claim["error"]:
-        yield "error", safe(claim["error"])
-    if result := sheet[TOLD]["result"]:
-        yield "note" if claim["told_by"] else "result", result
+    yield "started", f"{local(request.started_at)} by {safe(process_text(request.process))}"
+    if request.ended_at is not None:
+        how = f"{safe(request.told_by)} says so" if request.told_by else "as its process reported"
+        yield "ended", f"{local(request.ended_at)}, {how}"
+    if request.error:
+        yield "error", safe(request.error)
+    if request.result:
+        yield "note" if request.told_by else "result", request.result
 
 
-def history_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
+def history_facts(request: RequestView) -> Iterator[tuple[str, str]]:
     """Every event about a request, in order."""
     was_approved = False
-    for entry in sheet["history"]:
-        body, kind = entry["body"], entry["kind"]
+    for event in request.history or ():
+        body: dict[str, Any] = event.body
+        kind = event.kind
         if kind == "assigned" and not body.get("to"):
             kind = "released"
         elif kind == "settled" and body.get("ending") == "cancelled":  # it is not settled a second time
             kind, body = "approval void" if was_approved else "withdrawn", {**body, "ending": None}
         was_approved |= body.get("ending") == "approved"
         told = ", ".join(_told(body))
-        yield short_local(_moment(entry["at"])), f"{safe(kind)}{f': {told}' if told else ''}"
+        yield short_local(datetime.fromisoformat(event.at)), f"{safe(kind)}{f': {told}' if told else ''}"
 
 
 def _told(body: dict[str, Any]) -> Iterator[str]:
@@ -176,28 +154,23 @@ _WORDS = {
 }
 
 
-def offer_facts(sheet: Sheet) -> Iterator[tuple[str, str]]:
+def offer_facts(request: RequestView) -> Iterator[tuple[str, str]]:
     """The numbered ways to remember an answer, while the request can be answered."""
-    for one in sheet["offers"]:
-        yield str(one["number"]), f"{visible(one['name'])}: {one['text']}"
+    for one in request.offers:
+        yield str(one.number), f"{safe(one.name)}: {one.text}"
 
 
-def choices(sheet: Sheet) -> Iterator[str]:
+def choices(request: RequestView) -> Iterator[str]:
     """The commands with which a person can act on it now."""
-    name = safe(sheet["id"])
-    if sheet["state"] == "pending":
-        refused = sheet[TOLD].get("refused", "")
-        if refused:
-            yield f"You may not approve it: {refused}"
-        yield f"{'Somebody else: ' if refused else ''}signoff approve {name}, or signoff deny {name} --note WHY"
-        if len(sheet["unanswered"]) > 1:
+    name = safe(request.id)
+    if request.state is State.PENDING:
+        if request.refused:
+            yield f"You may not approve it: {request.refused}"
+        yield f"{'Somebody else: ' if request.refused else ''}signoff approve {name}, or signoff deny {name} --note WHY"
+        if len(request.unanswered) > 1:
             yield f"signoff reply {name} TEXT --to QUESTION answers a question"
-        elif sheet["unanswered"]:
+        elif request.unanswered:
             yield f"signoff reply {name} TEXT answers the question"
-    elif sheet["state"] == "unknown":
-        for word, meaning in outcomes(sheet["run"] or "").items():
-            yield f"signoff outcome {name} {word:9}  {meaning}"
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+    elif request.state is State.UNKNOWN:
+        for word in request.answers:
+            yield f"signoff outcome {name} {word:9}  {OUTCOMES.get(word, '')}"

@@ -23,8 +23,8 @@ from signoff.core.exit_codes import FAILED, WAITING
 from signoff.core.people import Actor
 from signoff.engine.segment import segment
 from signoff.errors import RunError, SignoffError
-from signoff.reports.run_report import RunsView
 from signoff.store.chosen_store import OPTION
+from signoff.views.run_view import RunFilter
 from signoff.wiring.caller import Caller
 from signoff.wiring.job import RunOptions
 from signoff.wiring.project import reader_of, settings_for
@@ -156,12 +156,12 @@ def _resume_elsewhere(run: str | None, store: str | None, *, as_json: bool) -> N
 
     async def work() -> int:
         if run is not None:
-            found = await desk.run(run)
-            await desk.resume(found["id"])
-            tell(found["id"])
+            found = (await desk.run(run)).run
+            await desk.resume(found.id)
+            tell(found.id)
             return 0
-        going = (await desk.runs(RunsView(limit=MOST_ELSEWHERE)))["runs"]
-        ready = [one["id"] for one in reversed(going) if one["state"] in ("ready", "died") and one["agent"]]
+        going = (await desk.runs(RunFilter(limit=MOST_ELSEWHERE))).runs
+        ready = [one.id for one in reversed(going) if one.state in ("ready", "died") and one.agent]
         refused = 0
         for one in ready:  # one by one: another process may resume one first, and a server may refuse another
             try:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from http.client import HTTPException
 from time import sleep
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
@@ -19,8 +19,9 @@ from signoff.core.strict_json import read_json
 from signoff.core.visible_text import visible
 from signoff.errors import EditRefused, RequestError, ServerFailed, SignoffError, UnknownRequest, WrongUse
 from signoff.http_exchange import AnswerTooLarge, HttpAnswer, HttpExchange, server_address
-from signoff.reports.request_sheet import FORMAT, TOLD
+from signoff.views.json_form import FORMAT, NotThisView, read
 
+V = TypeVar("V")
 TOKEN_OPTION, TOKEN_VARIABLE = "--token-file", "SIGNOFF_TOKEN"
 ROOT = "/api/v1"
 PATIENCE = 30.0
@@ -80,21 +81,16 @@ class ApprovalServer:
         given = {name: _written(value) for name, value in query.items() if value is not None}
         return self._answer("GET", f"{path}?{urlencode(given)}" if given else path, None)
 
-    def report(self, path: str, **query: Any) -> dict[str, Any]:
-        """GET a report that a command prints."""
-        return self.read_report(self.get(f"/reports{path}", **query))
+    def view(self, kind: type[V], path: str, **query: Any) -> V:
+        """GET a view."""
+        return self.read(kind, self.get(path, **query))
 
-    def read_report(self, answer: Any) -> dict[str, Any]:
-        """Check that an answer is a report in the format of this version; raise `ServerFailed` otherwise."""
-        told: object = cast("dict[str, Any]", answer).get(TOLD) if isinstance(answer, dict) else None
-        if not isinstance(told, dict):
-            raise self.strange("it is not a signoff server: is this the right address?")
-        if (spoken := cast("dict[str, Any]", told).get("format")) != FORMAT:
-            raise self.strange(
-                f"it runs another version of signoff (its format is {spoken!r}, this program reads {FORMAT}): "
-                "use the same version on both sides"
-            )
-        return cast("dict[str, Any]", answer)
+    def read(self, kind: type[V], answer: Any) -> V:
+        """Read an answer as a view; raises `ServerFailed` if it is another one."""
+        try:
+            return read(kind, answer)
+        except NotThisView as error:
+            raise self.strange(f"{error}: is this the right address?") from error
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, *, look: str = "") -> Any:
         """POST a change. It is made at most once, also if it is retried after a lost response.
@@ -137,7 +133,7 @@ class ApprovalServer:
                     raise
             else:
                 if answer.status not in _PASSING or pause is None:
-                    return self._read(answer.status, answer.body, path)
+                    return self._read(answer, path)
             if pause is not None:
                 sleep(pause)
         done = (
@@ -158,18 +154,24 @@ class ApprovalServer:
         except AnswerTooLarge as error:
             raise self.strange(f"its response is larger than {LARGEST:,} bytes") from error
 
-    def _read(self, status: int, said: bytes, path: str) -> Any:
+    def _read(self, given: HttpAnswer, path: str) -> Any:
+        status = given.status
         if 300 <= status < 400:
             raise self.strange("it redirects elsewhere, and signoff does not forward the token: use the final address")
         try:
-            answer: Any = read_json(said.decode())
+            answer: Any = read_json(given.body.decode())
         except (ValueError, RecursionError) as error:
             raise self.strange(
                 f"it responded {status} without JSON: is this the right address, and the same version of signoff?"
             ) from error
         if status < 300:
-            if not isinstance(answer, dict):
+            if not isinstance(answer, dict) or not given.format:
                 raise self.strange("it is not a signoff server: is this the right address?")
+            if given.format != str(FORMAT):
+                raise self.strange(
+                    f"it runs another version of signoff (its format is {visible(given.format)}, this program reads "
+                    f"{FORMAT}): use the same version on both sides"
+                )
             return _Answer(self, cast("dict[str, Any]", answer))
         raise self._problem(status, cast("dict[str, Any]", answer) if isinstance(answer, dict) else {}, path)
 

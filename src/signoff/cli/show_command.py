@@ -19,21 +19,21 @@ from signoff.channels.terminal_screen import Screen
 from signoff.cli import id_completion, shared_options
 from signoff.cli.open_desk import with_desk
 from signoff.cli.request_report import (
-    Sheet,
     choices,
     comment_facts,
     history_facts,
-    moment_of,
     offer_facts,
     outcome_facts,
 )
 from signoff.cli.terminal_text import as_json as json_line
+from signoff.cli.terminal_text import safe
 from signoff.core.card import by_clock
+from signoff.core.request import State
 from signoff.core.safe_text import redacted_text
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, WrongUse
 from signoff.policy.phrases import did_you_mean
-from signoff.reports.request_sheet import TOLD, card_of_sheet
+from signoff.views.request_view import RequestView
 
 if TYPE_CHECKING:
     from signoff.cli.approval_desk import ApprovalDesk
@@ -71,47 +71,47 @@ def show(
       signoff show k3f9 --arg content > content.txt
     """
 
-    async def work(desk: ApprovalDesk) -> Sheet:
-        sheet = await desk.request(request_id)
+    async def work(desk: ApprovalDesk) -> RequestView:
+        request = await desk.request(request_id)
         if arg is None:
-            await _note_reader(desk, sheet, whole=whole or as_json)
-        return sheet
+            await _note_reader(desk, request, whole=whole or as_json)
+        return request
 
     if arg is not None and (as_json or whole):
         raise WrongUse(f"--arg prints one argument; leave out {'--json' if as_json else '--whole'}")
-    sheet = with_desk(store, policy, name, work)
+    request = with_desk(store, policy, name, work)
     if arg is not None:
-        _print_argument(sheet, arg)
+        _print_argument(request, arg)
         return
     if as_json:
-        click.echo(json_line({name: value for name, value in sheet.items() if name != TOLD}))
+        click.echo(json_line(request))
         return
-    _print(lambda screen: _draw(screen, sheet, whole=whole), pager=not no_pager)
+    _print(lambda screen: _draw(screen, request, whole=whole), pager=not no_pager)
 
 
-async def _note_reader(desk: ApprovalDesk, sheet: Sheet, *, whole: bool) -> None:
+async def _note_reader(desk: ApprovalDesk, request: RequestView, *, whole: bool) -> None:
     """Record that a long call is shown to the person, if nothing is left out and they may read and answer here."""
-    card = card_of_sheet(sheet) if sheet["state"] == "pending" else None
+    card = request.card if request.state is State.PENDING else None
     if card is None or not card.is_long:
         return
     if whole or not draw_card(card, _screen().look, cut=Cut(rows=ROWS, args=ROWS)).shortened:
         with suppress(SignoffError):  # whoever may only look is shown it all the same
-            await desk.opened(sheet)
+            await desk.opened(request)
 
 
 def _screen() -> Screen:
     return Screen(Console(file=sys.stdout, markup=False, emoji=False, highlight=False), Keyboard())
 
 
-def _print_argument(sheet: Sheet, name: str) -> None:
+def _print_argument(request: RequestView, name: str) -> None:
     """Print one argument as it would run, secrets masked; a terminal gets control and hidden characters escaped."""
-    if sheet["args"] is None:
-        raise WrongUse(str(sheet["problem"]))
-    args: Mapping[str, object] = sheet["args"]
+    if request.args is None:
+        raise WrongUse(request.problem)
+    args: Mapping[str, object] = request.args
     if name not in args:
         there = [visible(one) for one in args]
         hint = did_you_mean(name, there) if there else "it has none"
-        raise WrongUse(f"{visible(sheet['tool'])} has no argument {visible(name)} in this call\n  {hint}")
+        raise WrongUse(f"{safe(request.tool)} has no argument {visible(name)} in this call\n  {hint}")
     value = args[name]
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2, default=str)
     if sys.stdout.isatty():
@@ -135,22 +135,22 @@ def _print(draw: Callable[[Screen], None], *, pager: bool) -> None:
         click.echo_via_pager(text.removesuffix("\n"), color=None if screen.look.colour else False)
 
 
-def _draw(screen: Screen, sheet: Sheet, *, whole: bool) -> None:
-    card = card_of_sheet(sheet)
+def _draw(screen: Screen, request: RequestView, *, whole: bool) -> None:
+    card = request.card
     if card is not None:
         rest = f"`signoff show {card.request_id} --whole` prints everything, `--arg NAME` only one argument"
-        now = datetime.now(UTC) if sheet["state"] == "pending" else None
-        card = by_clock(card, moment_of(sheet["deadline"]), datetime.astimezone, now)
+        now = datetime.now(UTC) if request.state is State.PENDING else None
+        card = by_clock(card, request.deadline, datetime.astimezone, now)
         card = replace(card, comments=(), left_out=0)  # all comments are printed below
-        cut = replace(WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest), asks=sheet["state"] == "pending")
+        cut = replace(WHOLE if whole else Cut(rows=ROWS, args=ROWS, rest=rest), asks=request.state is State.PENDING)
         screen.show(draw_card(card, screen.look, cut=cut).lines)
     else:
-        screen.say(sheet["problem"], "bold red")
-    _frame(screen, sheet[TOLD]["status"], outcome_facts(sheet))
-    _frame(screen, "comments", comment_facts(sheet))
-    _frame(screen, "history", history_facts(sheet))
-    _frame(screen, "what can be remembered (approve --remember N)", offer_facts(sheet))
-    for line in choices(sheet):
+        screen.say(request.problem, "bold red")
+    _frame(screen, request.status, outcome_facts(request))
+    _frame(screen, "comments", comment_facts(request))
+    _frame(screen, "history", history_facts(request))
+    _frame(screen, "what can be remembered (approve --remember N)", offer_facts(request))
+    for line in choices(request):
         screen.say(line)
 
 

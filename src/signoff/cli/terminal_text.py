@@ -12,6 +12,7 @@ from signoff.core.moment import LONGEST, iso, moment_text, parse_duration
 from signoff.core.safe_text import printable as safe
 from signoff.core.visible_text import has_hidden, visible
 from signoff.errors import WrongUse
+from signoff.views.json_form import to_json
 
 __all__ = [
     "agent_name",
@@ -67,7 +68,7 @@ def short_local(moment: datetime) -> str:
 
 def as_json(value: object) -> str:
     """A value as JSON on one line, with hidden characters escaped, because it may be printed on a terminal."""
-    return escaped_json(json.dumps(value, ensure_ascii=False, default=str))
+    return escaped_json(to_json(value))
 
 
 def escaped_json(text: str) -> str:

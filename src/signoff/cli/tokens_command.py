@@ -14,9 +14,9 @@ from signoff.cli.desk_command import Printed, on_broker
 from signoff.cli.terminal_text import iso, local, now
 from signoff.core.access import AccessKey, AccessKind, Permission
 from signoff.core.people import person_key
+from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
-from signoff.reports.request_sheet import masked
 from signoff.wiring.project import whoami
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _facts(key: AccessKey, at: datetime) -> str:
 def _lines(key: AccessKey, at: datetime) -> Iterator[str]:
     over = bool(key.refusal(at))
     yield f"{click.style(key.id, fg='cyan')}  {click.style(_facts(key, at), dim=over)}"
-    facts = [masked(key.label)] if key.label else []
+    facts = [safe_text(key.label)] if key.label else []
     facts += [f"made by {visible(key.created_by)} {local(key.created_at)}"]
     facts += [f"used {local(key.used_at)}" if key.used_at is not None else "never used"]
     yield click.style(" " * 12 + " · ".join(facts), dim=True)
@@ -173,7 +173,7 @@ def _data(key: AccessKey, at: datetime) -> dict[str, Any]:
         "kind": str(key.kind),
         "holder": key.holder,
         "is_program": key.is_program,
-        "label": masked(key.label) or None,
+        "label": safe_text(key.label) or None,
         "permissions": sorted(key.permissions),
         "created_at": iso(key.created_at),
         "created_by": key.created_by,

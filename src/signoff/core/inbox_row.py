@@ -16,13 +16,7 @@ ALREADY = "; you have already approved it"
 
 def agreed(request: ApprovalRequest) -> int:
     """How many of the required people have approved the arguments that would run."""
-    return len(_agreed_by(request))
-
-
-def agreed_text(request: ApprovalRequest) -> str:
-    """How many of how many have approved, and who: `1 of 2 (ana)`. Names are not safe to show yet."""
-    names = sorted(_agreed_by(request).values())
-    return f"{len(names)} of {request.requirement.quorum}" + (f" ({', '.join(names)})" if names else "")
+    return len(agreed_by(request))
 
 
 def needs_of(request: ApprovalRequest, viewer: str = "") -> str:
@@ -62,7 +56,8 @@ def has_approved(request: ApprovalRequest, name: str, args_digest: str) -> bool:
     )
 
 
-def _agreed_by(request: ApprovalRequest) -> dict[str, str]:
+def agreed_by(request: ApprovalRequest) -> dict[str, str]:
+    """Who has approved the arguments that would run, by key. Names are not safe to show yet."""
     args_digest = request.votes[-1].args_digest if request.votes and request.decision is None else request.args_digest
     return approvers(request.requirement, request.votes, args_digest, request.parties)
 

@@ -148,7 +148,7 @@ class AapClient:
         try:
             answer = exchange.begin(method, f"{self._path}/aap/v1/requests{path}", content, headers)
             async with asyncio.timeout(seconds):  # `wait_for` may swallow a cancellation
-                status, said, pause = await asyncio.wrap_future(answer)
+                status, said, pause, _ = await asyncio.wrap_future(answer)
         except TimeoutError as error:
             raise ServerAway(self._about(f"no whole answer within {seconds:g} seconds")) from error
         except AnswerTooLarge as error:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass
 
 from pydantic import Field
 
 from signoff.core.access import Permission
-from signoff.core.comment import LONGEST, Comment, CommentKind, unanswered
-from signoff.core.request import ApprovalRequest
-from signoff.core.safe_text import safe_text
-from signoff.core.visible_text import visible
+from signoff.core.comment import LONGEST, CommentKind, unanswered
 from signoff.desk.operations import comment
 from signoff.errors import RequestError
 from signoff.server.api_requests import found
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.problem import ProblemRaised
+from signoff.views.json_form import View
+from signoff.views.request_view import CommentView
 
 
 class CommentBody(ApiModel):
@@ -31,30 +30,21 @@ class CommentBody(ApiModel):
     )
 
 
-class CommentView(ApiModel):
-    """A comment."""
-
-    id: str
-    kind: CommentKind
-    by: str
-    via: str
-    at: datetime
-    text: str
-    answers: str
-
-
-class CommentsView(ApiModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentsView(View):
     """The comments on a request, in order."""
 
-    comments: list[CommentView]
-    unanswered: list[str] = Field(description="Ids of unanswered questions.")
+    comments: tuple[CommentView, ...]
+    unanswered: tuple[str, ...]
+    """Ids of unanswered questions."""
 
 
 async def list_comments(visit: Visit[Nothing, Nothing]) -> CommentsView:
     request = await found(visit)
     comments = await visit.state.broker.comments.of(request.id)
     return CommentsView(
-        comments=[_view(request, one) for one in comments], unanswered=[one.id for one in unanswered(comments)]
+        comments=tuple(CommentView.of(one, request.secrets) for one in comments),
+        unanswered=tuple(one.id for one in unanswered(comments)),
     )
 
 
@@ -69,19 +59,7 @@ async def add_comment(visit: Visit[Nothing, CommentBody]) -> CommentView:
     said = await comment(visit.state.broker, request, body.text, body.kind, visit.identity.acting, body.answers)
     if body.agent and runs is not None:
         runs.ask_agent(said)
-    return _view(request, said)
-
-
-def _view(request: ApprovalRequest, comment: Comment) -> CommentView:
-    return CommentView(
-        id=comment.id,
-        kind=comment.kind,
-        by=visible(str(comment.by)),
-        via=visible(comment.by.via),
-        at=comment.at,
-        text=safe_text(comment.text, secrets=request.secrets, lines=True),
-        answers=visible(comment.answers),
-    )
+    return CommentView.of(said, request.secrets)
 
 
 ENDPOINTS = (

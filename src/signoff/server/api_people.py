@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass
 
 from pydantic import AwareDatetime, Field
 
 from signoff.core.access import Permission
-from signoff.core.people import Delegation
-from signoff.core.visible_text import visible
 from signoff.desk import operations
 from signoff.server.api_requests import LONGEST_NAME
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
+from signoff.views.json_form import View
+from signoff.views.people_view import DelegationView, PeopleView
 
 
-class PersonView(ApiModel):
-    """A configured person."""
-
-    name: str
-    roles: list[str]
-
-
-class DelegationView(ApiModel):
-    """A delegation: who is deputy for whom."""
-
-    absent: str
-    deputy: str
-    until: datetime
-    since: datetime
-    by: str = Field(description="Who created it.")
-
-
-class PeopleView(ApiModel):
-    """Who may answer. If no people are configured, everybody with access may."""
-
-    people: list[PersonView]
-    delegations: list[DelegationView]
-
-
-class DelegationsView(ApiModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegationsView(View):
     """List current delegations."""
 
-    delegations: list[DelegationView]
+    delegations: tuple[DelegationView, ...]
 
 
 class DelegationBody(ApiModel):
@@ -55,37 +32,25 @@ class DelegationBody(ApiModel):
 
 
 async def list_people(visit: Visit[Nothing, Nothing]) -> PeopleView:
-    people = [
-        PersonView(name=visible(one.name), roles=sorted(map(visible, one.roles)))
-        for one in visit.state.people().values()
-    ]
-    return PeopleView(people=people, delegations=await _current(visit))
+    state = visit.state
+    return PeopleView.of(state.people().values(), await state.broker.people.delegations())
 
 
 async def list_delegations(visit: Visit[Nothing, Nothing]) -> DelegationsView:
-    return DelegationsView(delegations=await _current(visit))
-
-
-async def _current(visit: Visit[Nothing, Nothing]) -> list[DelegationView]:
-    return [_view(one) for one in await visit.state.broker.people.delegations()]
+    found = await visit.state.broker.people.delegations()
+    return DelegationsView(delegations=tuple(map(DelegationView.of, found)))
 
 
 async def delegate(visit: Visit[Nothing, DelegationBody]) -> DelegationView:
     broker, acting, body = visit.state.broker, visit.identity.acting, visit.body
     absent = body.absent.strip() or acting.by.name
     now = broker.clock.now()
-    return _view(await operations.delegate(broker, absent, body.deputy, body.until, now, acting))
+    return DelegationView.of(await operations.delegate(broker, absent, body.deputy, body.until, now, acting))
 
 
 async def end_delegation(visit: Visit[Nothing, Nothing]) -> DelegationView:
     absent, deputy = visit.path["absent"], visit.path["deputy"]
-    return _view(await operations.end_delegation(visit.state.broker, absent, deputy, visit.identity.acting))
-
-
-def _view(one: Delegation) -> DelegationView:
-    return DelegationView(
-        absent=visible(one.absent), deputy=visible(one.deputy), until=one.until, since=one.since, by=visible(one.by)
-    )
+    return DelegationView.of(await operations.end_delegation(visit.state.broker, absent, deputy, visit.identity.acting))
 
 
 ENDPOINTS = (

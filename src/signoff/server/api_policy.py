@@ -11,9 +11,6 @@ from pydantic import Field
 from signoff.channels.rule_drafts import WRITTEN
 from signoff.core.access import Permission
 from signoff.core.call import LABELS, Call
-from signoff.core.quorum import who
-from signoff.core.safe_text import safe_text
-from signoff.core.verdict import Effect
 from signoff.core.visible_text import visible
 from signoff.errors import WrongUse
 from signoff.policy.explain import Explanation
@@ -22,6 +19,7 @@ from signoff.server.api_requests import found
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.problem import ProblemRaised
 from signoff.server.state import Rules, ServerState
+from signoff.views.explanation_view import ExplanationView, VerdictView
 
 
 class CallBody(ApiModel):
@@ -34,36 +32,6 @@ class CallBody(ApiModel):
         default_factory=list[str], max_length=50, description="The chain of workers, outermost first."
     )
     labels: list[str] = Field(default_factory=list[str], max_length=50, description="`fs.read`, `money` …")
-
-
-class VerdictView(ApiModel):
-    """What the policy says about a call."""
-
-    verdict: Effect
-    rules: list[str]
-    reason: str
-    errors: list[str] = Field(description="What could not be evaluated.")
-    needs: str = Field(description="Who must agree, if it asks.")
-
-
-class ConsideredView(ApiModel):
-    """One rule and its result for a call."""
-
-    rule: str
-    effect: Effect
-    matches: str
-    why: str
-    says: str
-    place: str
-    decided: bool
-
-
-class ExplanationView(VerdictView):
-    """A verdict, with the result of every rule."""
-
-    sentence: str
-    place: str = Field(description="Where the deciding rule is written; empty if no rule decided.")
-    considered: list[ConsideredView]
 
 
 class RuleDraftView(ApiModel):
@@ -100,45 +68,15 @@ class RuleView(ApiModel):
 
 
 async def judge_call(visit: Visit[Nothing, CallBody]) -> VerdictView:
-    return VerdictView(**_verdict(await explanation_of(visit)))
+    return VerdictView.of(await _explained(visit))
 
 
 async def explain_call(visit: Visit[Nothing, CallBody]) -> ExplanationView:
-    explanation = await explanation_of(visit)
-    considered = [
-        ConsideredView(
-            rule=safe_text(one.rule.id),
-            effect=one.rule.effect,
-            matches=one.truth.value,
-            why=safe_text(one.why),
-            says=safe_text(one.rule.text),
-            place=visible(str(one.rule.place)),
-            decided=one.decided,
-        )
-        for one in explanation.considered
-    ]
-    return ExplanationView(
-        **_verdict(explanation),
-        sentence=safe_text(explanation.sentence),
-        place=visible(str(explanation.place)) if explanation.place is not None else "",
-        considered=considered,
-    )
+    return ExplanationView.of(await _explained(visit))
 
 
-async def explanation_of(visit: Visit[Nothing, CallBody]) -> Explanation:
-    """Explain the verdict for the call in the body."""
+async def _explained(visit: Visit[Nothing, CallBody]) -> Explanation:
     return await _rules(visit.state).explain(_call(visit.body))
-
-
-def _verdict(explanation: Explanation) -> dict[str, Any]:
-    verdict = explanation.verdict
-    return {
-        "verdict": verdict.effect,
-        "rules": [safe_text(one) for one in verdict.rules],
-        "reason": safe_text(verdict.reason),
-        "errors": [safe_text(one) for one in verdict.errors],
-        "needs": visible(who(verdict.requirement)) if verdict.effect is Effect.ASK else "",
-    }
 
 
 def _call(body: CallBody) -> Call:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from signoff.core.access import Permission
+from signoff.core.record import Entry
 from signoff.core.request import ApprovalRequest
-from signoff.core.request_filter import ListPlace, ListState, RequestFilter
+from signoff.core.request_filter import ListState, RequestFilter
 from signoff.core.visible_text import visible
 from signoff.desk.operations import assign
 from signoff.errors import WrongUse
 from signoff.large_work import done
-from signoff.reports.inbox_report import with_tasks
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
-from signoff.server.list_cursor import LONGEST_CURSOR, cursor_of, place_of_cursor
+from signoff.server.list_cursor import LONGEST_CURSOR
 from signoff.server.problem import ProblemRaised
-from signoff.server.request_models import RequestPage, RequestView, args_digest_of, row_of, view_of
+from signoff.server.waiting_list import inbox_filter
+from signoff.views.inbox_view import MOST_LISTED, RequestPage
+from signoff.views.json_form import View
+from signoff.views.request_view import RequestView, args_digest_of
 
 _Text = Annotated[str, Field(max_length=200)]
 LONGEST_NAME = 200
@@ -38,7 +43,10 @@ class RequestQuery(ApiModel):
         default=None, description="Who it is assigned to; empty: requests that nobody is assigned to."
     )
     q: _Text = Field(default="", description="Part of the title, the tool or the worker.")
-    limit: int = Field(default=50, ge=1, le=200)
+    mine: bool = Field(
+        default=False, description="Only waiting requests that you can answer and that nobody else is assigned to."
+    )
+    limit: int = Field(default=50, ge=1, le=MOST_LISTED)
     cursor: str | None = Field(default=None, max_length=LONGEST_CURSOR, description="`next` of the previous page.")
 
 
@@ -48,13 +56,13 @@ class AssignBody(ApiModel):
     to: str = Field(min_length=1, max_length=LONGEST_NAME)
 
 
-class AssignedView(ApiModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignedView(View):
     """A request, and who it is assigned to."""
 
     request: RequestView
-    warning: str = Field(
-        description="A warning if the assigned person may not answer it, so that nobody can; otherwise empty."
-    )
+    warning: str
+    """A warning if the assigned person may not answer it, so that nobody can; otherwise empty."""
 
 
 class OutcomeBody(ApiModel):
@@ -87,31 +95,36 @@ async def found(visit: Visit[Any, Any]) -> ApprovalRequest:
     return await visit.state.broker.find(visit.path["request_id"])
 
 
-async def seen(visit: Visit[Any, Any], request: ApprovalRequest, *, card: bool = True) -> RequestView:
+async def seen(
+    visit: Visit[Any, Any],
+    request: ApprovalRequest,
+    *,
+    card: bool = True,
+    history: Sequence[Entry] | None = None,
+) -> RequestView:
     """Return a request as the caller may see it."""
     by = visit.identity.actor
-    made = partial(view_of, request, by.name, with_card=card)
+    made = partial(RequestView.of, request, by.name, with_card=card, history=history)
     view = await done(f"showing request {request.id}", request.effective_args, made)
-    return view.model_copy(update={"read": await visit.state.inbox.has_opened(request.id, by)}) if view.long else view
+    return replace(view, read=await visit.state.inbox.has_opened(request.id, by)) if view.long else view
 
 
 async def list_requests(visit: Visit[RequestQuery, Nothing]) -> RequestPage:
     state, query = visit.state, visit.query
-    await state.broker.sweep()
+    if query.mine and query.state is not ListState.WAITING:
+        raise ProblemRaised(422, "invalid", "only waiting requests can be listed by who may answer them")
     chosen = RequestFilter(
         state=query.state,
         tool=query.tool,
         worker=query.worker,
         run=query.run,
         assigned=_spelled(visit, query.assigned) if query.assigned else query.assigned,
-        text=query.q,
+        text=query.q.strip(),
     )
-    after = place_of_cursor(query.cursor)
-    short = partial(state.broker.people.shortage, now=state.broker.clock.now())
-    items, waiting = await state.broker.listed(chosen, limit=query.limit + 1, after=after)
-    page = await state.broker.store.read(lambda tx: with_tasks(tx, items[: query.limit], short))
-    more = cursor_of(ListPlace(page[-1].opened_at, page[-1].id)) if len(items) > query.limit else None
-    return RequestPage(requests=[row_of(one) for one in page], waiting=waiting, next=more)
+    wanted = inbox_filter(
+        state, visit.identity.actor, mine=query.mine, chosen=chosen, after=query.cursor, limit=query.limit
+    )
+    return await wanted.page_by(state.broker)
 
 
 def _spelled(visit: Visit[RequestQuery, Nothing], name: str) -> str:
@@ -123,7 +136,11 @@ def _spelled(visit: Visit[RequestQuery, Nothing], name: str) -> str:
 
 
 async def show_request(visit: Visit[Nothing, Nothing]) -> RequestView:
-    return await seen(visit, await found(visit))
+    broker = visit.state.broker
+    await broker.sweep()
+    request = await broker.shown(await found(visit), visit.identity.actor)
+    history = await broker.store.read(lambda tx: tx.record.entries(request=request.id))
+    return await seen(visit, request, history=history)
 
 
 async def claim_request(visit: Visit[Nothing, Nothing]) -> AssignedView:
@@ -183,7 +200,7 @@ ENDPOINTS = (
         method="GET",
         path="/requests/{request_id}",
         name="show_request",
-        about="Get a request. The beginning of the id is enough.",
+        about="Get a request with its comments and its history. The beginning of the id is enough.",
         permission=Permission.READ,
         handle=show_request,
         returns=RequestView,

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import Field
 
-from signoff.broker.run_status import MOST_NAMED, RunStatus
-from signoff.broker.timeline import ModelUsage, Moment, run_history
 from signoff.core.access import Permission
-from signoff.core.inbox_row import RunItem
-from signoff.core.moment import in_utc
 from signoff.core.people import ActorKind
-from signoff.core.request import State
-from signoff.core.safe_text import kept_text, safe_text
+from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.desk import operations
 from signoff.errors import WrongUse
-from signoff.reports.run_report import RunsView, name_of, runs_page
 from signoff.server.endpoint import ApiModel, Endpoint, Nothing, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised
 from signoff.server.state import RunControl, ServerState
+from signoff.views.inbox_view import MOST_LISTED
+from signoff.views.run_view import (
+    LONGEST_TIMELINE,
+    THIS_SERVER,
+    RunFilter,
+    RunHistoryView,
+    RunList,
+    RunView,
+    run_history_view,
+    run_list,
+)
 
 LONGEST_PROMPT = 200_000
 """Maximum length of a prompt."""
-LONGEST_TIMELINE = 5_000
 MOST_LOOKED_AT = 1_000
 """At most about how many runs are looked at for one page, to find those that are selected."""
 
 
-class RunsChosen(ApiModel):
-    """By what runs are selected."""
+class RunQuery(ApiModel):
+    """Which runs."""
 
     state: Literal["going", "all", "running", "waiting", "ready", "died", "done", "failed", "cancelled", "damaged"] = (
         Field(default="going", description="Going: all that have not ended.")
@@ -42,24 +46,20 @@ class RunsChosen(ApiModel):
     search: str = Field(
         default="", max_length=200, description="Part of the id, agent, task, requester, or of how it ended."
     )
+    limit: int = Field(default=50, ge=1, le=MOST_LISTED)
+    cursor: str = Field(default="", max_length=200, description="`next` of the previous page.")
 
-    def view(self, *, limit: int, before: str) -> RunsView:
-        """Return which runs these are."""
-        return RunsView(
-            limit=limit,
+    @property
+    def chosen(self) -> RunFilter:
+        """Which runs these are."""
+        return RunFilter(
+            limit=self.limit,
             state=self.state,
             agent=self.agent.strip(),
             text=self.search.strip(),
-            before=before,
+            before=self.cursor,
             looks=MOST_LOOKED_AT,
         )
-
-
-class RunQuery(RunsChosen):
-    """Which runs."""
-
-    limit: int = Field(default=50, ge=1, le=200)
-    cursor: str = Field(default="", max_length=200, description="`next` of the previous page.")
 
 
 class TimelineQuery(ApiModel):
@@ -82,77 +82,6 @@ class CancelBody(ApiModel):
     reason: str = Field(default="", max_length=4_000)
 
 
-class RunRequest(ApiModel):
-    """A request of a run."""
-
-    id: str
-    state: State
-    title: str
-
-
-class RunView(ApiModel):
-    """The status of a run."""
-
-    id: str
-    state: str = Field(description="running, waiting, ready, died, done, failed, cancelled or damaged.")
-    agent: str
-    name: str = Field(description="The name of the worker or agent, as people see it; empty if it has none.")
-    prompt: str
-    requester: str
-    loosened: list[str]
-    started_at: datetime | None
-    changed_at: datetime | None
-    waiting: list[RunRequest] = Field(description=f"What it waits for: the oldest requests, at most {MOST_NAMED}.")
-    waiting_count: int = Field(description="How many requests it waits for.")
-    answered: list[RunRequest] = Field(
-        description=f"The oldest requests that are answered, but whose answer is not yet used, at most {MOST_NAMED}."
-    )
-    answered_count: int = Field(description="How many answers are not yet used.")
-    process: int | None = Field(description="The process that executes it, if it is alive.")
-    detail: str = Field(description="How it ended: an error, or the beginning of its result.")
-
-
-class RunList(ApiModel):
-    """A page of runs, the newest first."""
-
-    runs: list[RunView]
-    halted: str = Field(description="Why execution is halted; empty if it is not.")
-    next: str | None
-
-
-class MomentView(ApiModel):
-    """One event of a run."""
-
-    at: datetime
-    kind: str = Field(
-        description="`prompt`, `model` for a text of the model, or the kind of the event in the audit log."
-    )
-    who: str
-    what: str
-    rules: list[str]
-    request: str
-    result: str = Field(description="The beginning of what a call returned; empty if it is not recorded.")
-    exit_code: int | None = Field(description="Of a command that failed.")
-
-
-class UsageView(ApiModel):
-    """What the models of a run used, as far as it is recorded."""
-
-    answers: int
-    input_tokens: int
-    output_tokens: int
-    cost: str | None = Field(description="In dollars; null unless every answer has a price.")
-
-
-class RunHistoryView(ApiModel):
-    """A run with its events."""
-
-    run: RunView
-    timeline: list[MomentView] = Field(description="The oldest first.")
-    earlier: int = Field(description="How many earlier entries there are.")
-    spent: UsageView
-
-
 class WorkerView(ApiModel):
     """A worker that can be started."""
 
@@ -167,14 +96,7 @@ class WorkersView(ApiModel):
 
 
 async def list_runs(visit: Visit[RunQuery, Nothing]) -> RunList:
-    broker, query = visit.state.broker, visit.query
-    await broker.sweep()
-    page = await runs_page(broker, query.view(limit=query.limit, before=query.cursor))
-    return RunList(
-        runs=[run_view(one) for one in page.runs],
-        halted=visible(await broker.switch.state()),
-        next=page.last or None,
-    )
+    return await run_list(visit.state.broker, visit.query.chosen)
 
 
 async def start_run(visit: Visit[Nothing, RunBody]) -> RunView:
@@ -201,13 +123,10 @@ def _behind(state: ServerState, identity: Identity) -> str | None:
 
 
 async def show_run(visit: Visit[TimelineQuery, Nothing]) -> RunHistoryView:
-    found = await run_history(visit.state.broker, visit.path["run_id"], in_utc, most=visit.query.limit)
-    return RunHistoryView(
-        run=run_view(found.status),
-        timeline=[_moment(one) for one in found.moments],
-        earlier=found.earlier,
-        spent=_usage(found.usage),
-    )
+    found = await run_history_view(visit.state.broker, visit.path["run_id"], most=visit.query.limit)
+    runs = visit.state.runs
+    resumes = runs is not None and found.run.is_idle and not await runs.hindrance(found.run.id)
+    return replace(found, run=replace(found.run, resumer=THIS_SERVER)) if resumes else found
 
 
 async def resume_run(visit: Visit[Nothing, Nothing]) -> RunView:
@@ -238,56 +157,7 @@ def _control(state: ServerState) -> RunControl:
 
 
 async def _shown(state: ServerState, run_id: str) -> RunView:
-    return run_view(await state.broker.runs.status(run_id))
-
-
-def run_view(status: RunStatus) -> RunView:
-    """Return a run that is safe to send."""
-    run, process = status.run, status.process
-    return RunView(
-        id=visible(run.id),
-        state=status.word,
-        agent=visible(run.agent),
-        name=safe_text(name_of(run)),
-        prompt=safe_text(run.prompt, lines=True),
-        requester=safe_text(run.requester),
-        loosened=[safe_text(one) for one in run.setup.loosened.texts],
-        started_at=run.started_at,
-        changed_at=run.changed_at,
-        waiting=_requests(status.waiting),
-        waiting_count=status.waits,
-        answered=_requests(status.answered),
-        answered_count=len(status.answered),
-        process=process.pid if process is not None and status.alive else None,
-        detail=kept_text(status.damaged or run.detail, lines=True),
-    )
-
-
-def _requests(requests: Sequence[RunItem]) -> list[RunRequest]:
-    named = requests[:MOST_NAMED]
-    return [RunRequest(id=visible(one.id), state=one.state, title=kept_text(one.title)) for one in named]
-
-
-def _moment(one: Moment) -> MomentView:
-    return MomentView(
-        at=one.at,
-        kind=one.kind,
-        who=one.who,
-        what=one.what,
-        rules=list(one.rules),
-        request=visible(one.request),
-        result=one.result,
-        exit_code=one.exit_code,
-    )
-
-
-def _usage(usage: ModelUsage) -> UsageView:
-    return UsageView(
-        answers=usage.answers,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cost=str(usage.cost) if usage.cost is not None else None,
-    )
+    return RunView.of(await state.broker.runs.status(run_id))
 
 
 ENDPOINTS = (

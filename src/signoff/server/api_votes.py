@@ -22,11 +22,11 @@ from signoff.errors import RequestError, SignoffError
 from signoff.policy.grant_text import offer_text, spelled_out
 from signoff.policy.offer import Offer, offers
 from signoff.server.api_requests import found, seen
-from signoff.server.endpoint import PASSING, ApiModel, Endpoint, Nothing, Visit
+from signoff.server.endpoint import PASSING, ApiModel, Endpoint, Nothing, ProblemView, Visit
 from signoff.server.identity import Identity
 from signoff.server.problem import ProblemRaised, problem_of
-from signoff.server.request_models import ProblemView, RequestView, args_digest_of
 from signoff.server.state import ServerState
+from signoff.views.request_view import RequestView, args_digest_of
 
 MOST_VOTES = 200
 """Maximum number of votes in one call."""

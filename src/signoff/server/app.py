@@ -20,7 +20,6 @@ from signoff.server import (
     api_people,
     api_policy,
     api_record,
-    api_reports,
     api_requests,
     api_runs,
     api_votes,
@@ -50,7 +49,6 @@ _TABLE: Sequence[Endpoint] = (
     *api_halt.ENDPOINTS,
     *api_events.ENDPOINTS,
     *api_access.ENDPOINTS,
-    *api_reports.ENDPOINTS,
 )
 ENDPOINTS: Sequence[Endpoint] = (*_TABLE, openapi_endpoint(_TABLE))
 """All endpoints of the API."""

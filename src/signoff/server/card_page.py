@@ -6,13 +6,11 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from signoff.broker.entitlements import Standing
 from signoff.core.access import Permission
 from signoff.core.card import APPROVING, Card, CardArg, Choice, answer_tallies, beside_edits, card_for
-from signoff.core.comment import Comment, unanswered
 from signoff.core.decision import ApprovalDecision
 from signoff.core.inbox_row import has_approved
 from signoff.core.lifecycle import OPEN
@@ -20,15 +18,14 @@ from signoff.core.people import person_key
 from signoff.core.redact import redact
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_context import MOST_ANSWERS
-from signoff.core.safe_text import kept_text, safe_text
+from signoff.core.safe_text import safe_text
 from signoff.core.verdict import OnTimeout
 from signoff.core.visible_text import is_clean, visible
 from signoff.errors import UnknownRun
 from signoff.server.edit_form import MASK, FormField, form_fields
 from signoff.server.page_words import times
-from signoff.server.request_models import RequestView, card_of, view_of
-from signoff.server.request_outcome import RequestOutcome, outcome_of
 from signoff.server.text_marks import DiffLine, Piece, argument_pieces, diff_lines, marked
+from signoff.views.request_view import RequestView, VoteView
 
 if TYPE_CHECKING:
     from signoff.server.identity import Identity
@@ -53,34 +50,12 @@ class ShownArg:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownComment:
-    """One comment."""
-
-    id: str
-    by: str
-    via: str
-    at: datetime
-    kind: str
-    pieces: Sequence[Piece]
-    answers: str
-    is_open: bool
-    """Whether it is a question without an answer."""
-    is_claim: bool
-    """Whether a model wrote it: nothing verifies it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownVote:
     """One vote."""
 
-    by: str
-    stands_for: str
-    approved: bool
-    note: str
+    vote: VoteView
     changes: tuple[ArgChange, ...]
     """What it changes in the arguments on the card."""
-    edited: bool
-    digest: str
     offered: bool
     """Whether the viewer may approve the same edited arguments."""
 
@@ -159,14 +134,10 @@ class Onlooking:
 class CardPage:
     """One request, for the template."""
 
-    id: str
     view: RequestView
-    card: Card | None
     needs: ShownNeeds | None
     """None if anyone may answer."""
     answers: tuple[ShownAnswers, ...]
-    outcome: RequestOutcome
-    title: str
     args: tuple[ShownArg, ...]
     changes: tuple[ArgChange, ...]
     """What the approved edit changed, if there is one."""
@@ -174,7 +145,6 @@ class CardPage:
     diff: tuple[DiffLine, ...]
     preview: Sequence[Piece]
     """The tool's preview, if it is not a diff."""
-    comments: tuple[ShownComment, ...]
     votes: tuple[ShownVote, ...]
     beside_edits: str
     takes_edits: bool
@@ -222,6 +192,16 @@ class CardPage:
     has_read: bool
 
     @property
+    def card(self) -> Card | None:
+        """The card, if the call can be shown."""
+        return self.view.card
+
+    @property
+    def title(self) -> str:
+        """What is asked, on one line."""
+        return self.view.card.title if self.view.card is not None else self.view.title
+
+    @property
     def only_call(self) -> bool:
         """Whether the title says no more than the arguments do."""
         return self.card is not None and self.is_open and self.title.startswith(f"{self.card.tool}(")
@@ -231,7 +211,7 @@ async def card_page(state: ServerState, identity: Identity, request_id: str) -> 
     """Build the page of a request as it stands now. Raises `UnknownRequest`."""
     broker, actor = state.broker, identity.actor
     request = await broker.find(request_id)
-    comments = await broker.comments.of(request.id)
+    shown = await broker.shown(request)
     run_word, hindrance = await _run_of(state, request)
     around = Onlooking(
         has_read=await state.inbox.has_opened(request.id, actor),
@@ -239,13 +219,13 @@ async def card_page(state: ServerState, identity: Identity, request_id: str) -> 
         remembers=broker.remembers,
         people=tuple(sorted(visible(one) for one in state.people())),
         halted=bool(await broker.switch.state()),
-        shortage=(await broker.shown(request)).shortage,
+        shortage=shown.shortage,
         run_word=run_word,
         hindrance=hindrance,
         runs_agents=state.runs is not None,
     )
     # In a thread, because a large call would block the event loop.
-    return await asyncio.to_thread(made_page, request, comments, identity, around)
+    return await asyncio.to_thread(made_page, shown, identity, around)
 
 
 async def _run_of(state: ServerState, request: ApprovalRequest) -> tuple[str, str]:
@@ -263,11 +243,11 @@ async def _run_of(state: ServerState, request: ApprovalRequest) -> tuple[str, st
     return status.word, await state.runs.hindrance(request.run)
 
 
-def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: Identity, around: Onlooking) -> CardPage:
+def made_page(request: ApprovalRequest, identity: Identity, around: Onlooking) -> CardPage:
     """Build the page of a request that was read from the store."""
     viewer, standing = identity.actor, around.standing
-    view = view_of(request, viewer.name)
-    card, _ = card_of(request, viewer.name)
+    view = RequestView.of(request, viewer.name)
+    card = view.card
     args = tuple(_shown(one, request.effective_args) for one in card.args) if card is not None else ()
     details = tuple(_shown(one, {}) for one in card.details) if card is not None else ()
     preview = card.preview if card is not None else None
@@ -295,13 +275,10 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
     editable: Mapping[str, Any] = {} if card is None else redact(request.args, secrets=request.secrets).args
     can_edit = is_open and Choice.EDIT in choices and not approving
     may_keep = bool(choices & {Choice.SESSION, Choice.ALWAYS, Choice.WIDER})
-    outcome = outcome_of(request)
     then, then_role = _then(request)
     may_approve = is_open and not [one for one in locks if one.word not in ("unread", "voted")]
     return CardPage(
-        id=request.id,
         view=view,
-        card=card,
         needs=_needs(request),
         answers=tuple(
             ShownAnswers(
@@ -312,15 +289,12 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
             )
             for one in answer_tallies(request)
         ),
-        outcome=outcome,
-        title=card.title if card is not None else kept_text(request.title),
         args=args,
         changes=_changes(request, request.decision) if card is not None else (),
         details=details,
         diff=tuple(diff_lines(preview.text)) if preview is not None and preview.kind == "diff" else (),
         preview=marked(preview.text) if preview is not None and preview.kind == "text" else (),
-        comments=tuple(_comments(comments, request.secrets)),
-        votes=tuple(_votes(request, viewer.name, may_approve=may_approve)) if card is not None else (),
+        votes=tuple(_votes(request, view, viewer.name, may_approve=may_approve)) if card is not None else (),
         beside_edits=beside_edits(request),
         takes_edits=request.takes_edits,
         form=form_fields(request.schema, editable) if can_edit else (),
@@ -351,8 +325,8 @@ def made_page(request: ApprovalRequest, comments: Sequence[Comment], identity: I
         halted=around.halted,
         run_word=around.run_word,
         hindrance=safe_text(around.hindrance),
-        result=marked(outcome.result) if outcome.result else (),
-        error=marked(outcome.error) if outcome.error else (),
+        result=marked(view.result) if view.result and not view.told_by else (),
+        error=marked(view.error) if view.error else (),
         has_read=around.has_read,
         shortage=safe_text(around.shortage) if is_open else "",
     )
@@ -408,20 +382,15 @@ def _raw_value(args: Mapping[str, Any], name: str) -> str:
     return json.dumps(args[name], sort_keys=True, default=str) if name in args else ""
 
 
-def _votes(request: ApprovalRequest, viewer: str, *, may_approve: bool) -> Iterator[ShownVote]:
+def _votes(request: ApprovalRequest, view: RequestView, viewer: str, *, may_approve: bool) -> Iterator[ShownVote]:
     offered: set[str] = set()
-    for vote in request.votes:
+    for vote, shown in zip(request.votes, view.votes, strict=True):
         decision, digest = vote.decision, vote.args_digest
         is_new = decision.edited_args is not None and digest not in offered and digest != request.args_digest
         offered.add(digest)
         yield ShownVote(
-            by=visible(str(vote.by)),
-            stands_for=visible(vote.stands_for.name) if vote.stands_for is not None else "",
-            approved=decision.approved,
-            note=safe_text(decision.note, secrets=request.secrets),
+            vote=shown,
             changes=_changes(request, decision) if request.state is State.PENDING else (),
-            edited=decision.edited_args is not None,
-            digest=digest,
             offered=may_approve and is_new and not has_approved(request, viewer, digest),
         )
 
@@ -442,21 +411,3 @@ def _shown(arg: CardArg, args: Mapping[str, Any]) -> ShownArg:
         size=len(arg.text),
         reasons=tuple(dict.fromkeys(one.why for one in pieces if one.why)),
     )
-
-
-def _comments(comments: Sequence[Comment], secrets: Sequence[str]) -> list[ShownComment]:
-    waiting = {one.id for one in unanswered(comments)}
-    return [
-        ShownComment(
-            id=one.id,
-            by=visible(str(one.by)),
-            via=visible(one.by.via),
-            at=one.at,
-            kind=str(one.kind),
-            pieces=marked(safe_text(one.text, secrets=secrets, lines="\n" in one.text)),
-            answers=one.answers,
-            is_open=one.id in waiting,
-            is_claim=one.is_claim,
-        )
-        for one in comments
-    ]

@@ -12,14 +12,13 @@ import re
 from asyncio import Lock
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
@@ -29,12 +28,14 @@ from signoff.core.safe_text import error_line
 from signoff.core.strict_json import MOST_BYTES, MOST_LEVELS, TooManyParts, is_deeper, read_json
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, StoreError
+from signoff.http_exchange import FORMAT_HEADER
 from signoff.large_work import done
 from signoff.ports import Transaction
 from signoff.server.identity import Identity
 from signoff.server.problem import MEDIA_TYPE, ProblemRaised, problem_of
 from signoff.server.state import ServerState
 from signoff.store.texts import KeptReply
+from signoff.views.json_form import FORMAT, plain_value, to_json
 
 LONGEST_BODY = MOST_BYTES
 """Maximum size of a body in bytes."""
@@ -63,6 +64,16 @@ class ApiModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class ProblemView(ApiModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str = Field(description="A code for programs, as in `urn:signoff:already-settled`.")
+    title: str
+    status: int
+    detail: str = Field(description="A sentence for people.")
+    problems: list[str] = Field(default_factory=list[str], description="Each error.")
+
+
 class Nothing(ApiModel):
     """No query, or no body."""
 
@@ -79,7 +90,7 @@ class Visit(Generic[Q, B]):
     request: Request
 
 
-Handle: TypeAlias = Callable[[Visit[Any, Any]], Awaitable[BaseModel | Response]]
+Handle: TypeAlias = Callable[[Visit[Any, Any]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,8 +110,8 @@ class Endpoint:
     """What a program is told that it cannot do, whatever its key permits: all that lets more run. Empty: it may."""
     query: type[BaseModel] = Nothing
     body: type[BaseModel] = Nothing
-    returns: type[BaseModel] | None = None
-    """None: the response is not JSON."""
+    returns: type[Any] | None = None
+    """A view, or a model; None: the response is not JSON."""
     status: int = 200
     tag: str = "requests"
     media_type: str = "application/json"
@@ -129,6 +140,11 @@ class Dispatch:
 
     async def answer(self, endpoint: Endpoint, request: Request) -> Response:
         """Handle one request. Every error becomes a response."""
+        response = await self._answer(endpoint, request)
+        response.headers[FORMAT_HEADER] = str(FORMAT)
+        return response
+
+    async def _answer(self, endpoint: Endpoint, request: Request) -> Response:
         try:
             return await self._answered(endpoint, request)
         except ProblemRaised as problem:
@@ -251,19 +267,20 @@ async def _handled(endpoint: Endpoint, visit: Visit[Any, Any]) -> Response:
     given = await endpoint.handle(visit)
     if isinstance(given, Response):
         return given
-    return Response(json_text(given), endpoint.status, media_type=endpoint.media_type)
+    return Response(json_body(given), endpoint.status, media_type=endpoint.media_type)
 
 
-def json_text(model: BaseModel) -> str:
-    """Serialise a model. Text that is not valid Unicode, such as a lone surrogate in a tool's schema, is escaped."""
+def json_body(answer: object) -> bytes:
+    """Write a view or a model as JSON. Where a text is not valid Unicode, as with a lone surrogate, it is escaped."""
+    text = to_json(answer, _plain)
     try:
-        return model.model_dump_json()
-    except PydanticSerializationError:
-        return json.dumps(model.model_dump(mode="python"), default=_plain)
+        return text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(json.loads(text)).encode()
 
 
 def _plain(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+    return dict(value) if isinstance(value, BaseModel) else plain_value(value)
 
 
 def not_signed_in() -> ProblemRaised:

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from datetime import datetime
-
 from signoff.core.request_filter import ListPlace
 from signoff.server.problem import ProblemRaised
+from signoff.views.inbox_view import place_of_cursor
 
 LONGEST_CURSOR = 400
 
 
-def cursor_of(place: ListPlace) -> str:
-    """Encode a place as a cursor."""
-    return urlsafe_b64encode(json.dumps([place.opened_at.isoformat(), place.id]).encode()).decode()
-
-
-def place_of_cursor(cursor: str | None) -> ListPlace | None:
-    """Decode a cursor; raises `ProblemRaised` if it is invalid."""
-    if cursor is None:
-        return None
+def place_after(cursor: str | None) -> ListPlace | None:
+    """Decode a cursor, if there is one; raises `ProblemRaised` if it is invalid."""
     try:
-        opened_at, request_id = json.loads(urlsafe_b64decode(cursor.encode()))
-        moment = datetime.fromisoformat(opened_at)
-        if moment.tzinfo is None or not isinstance(request_id, str):
-            raise ValueError(cursor)
-        moment.timestamp()
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        return place_of_cursor(cursor) if cursor else None
+    except ValueError as error:
         raise ProblemRaised(422, "bad-cursor", "invalid cursor: start with the first page") from error
-    return ListPlace(moment, request_id)

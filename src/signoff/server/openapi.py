@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from starlette.requests import Request
 
-from signoff.server.endpoint import CSRF_HEADER, KEY_HEADER, Endpoint, Nothing, Visit
+from signoff.server.endpoint import CSRF_HEADER, KEY_HEADER, Endpoint, Nothing, ProblemView, Visit
 from signoff.server.key_identity import COOKIE
 from signoff.server.problem import MEDIA_TYPE
-from signoff.server.request_models import ProblemView
 
 ROOT = "/api/v1"
 """The path of the API below the application."""
@@ -37,7 +36,8 @@ _EVENT: dict[str, Any] = {
     },
     "required": ["data"],
 }
-_Mode = Literal["validation", "serialization"]
+_Mode: TypeAlias = Literal["validation", "serialization"]
+_Shape: TypeAlias = tuple[type[Any], _Mode]
 
 ABOUT = f"""Read and answer approval requests of AI agents from programs.
 
@@ -124,7 +124,7 @@ def statuses(endpoint: Endpoint) -> Iterator[int]:
         yield HTTPStatus.TOO_MANY_REQUESTS
 
 
-def _operation(endpoint: Endpoint, refs: dict[tuple[type[BaseModel], _Mode], dict[str, Any]]) -> dict[str, Any]:
+def _operation(endpoint: Endpoint, refs: dict[_Shape, dict[str, Any]]) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [
         {
             "name": name,
@@ -198,15 +198,27 @@ def _inlined(value: Any, parts: dict[str, Any]) -> Any:
     return made
 
 
-def _schemas(
-    endpoints: Sequence[Endpoint],
-) -> tuple[dict[tuple[type[BaseModel], _Mode], dict[str, Any]], dict[str, Any]]:
-    """Return a reference for each model, and all schemas by name."""
-    models: dict[tuple[type[BaseModel], _Mode], None] = {(ProblemView, "serialization"): None}
+def _schemas(endpoints: Sequence[Endpoint]) -> tuple[dict[_Shape, dict[str, Any]], dict[str, Any]]:
+    """Return a reference for each model and view, and all schemas by name."""
+    shapes: dict[_Shape, None] = {(ProblemView, "serialization"): None}
     for endpoint in endpoints:
         if endpoint.body is not Nothing:
-            models[endpoint.body, "validation"] = None
+            shapes[endpoint.body, "validation"] = None
         if endpoint.returns is not None:
-            models[endpoint.returns, "serialization"] = None
-    refs, whole = models_json_schema(list(models), ref_template=_REF)
-    return cast("dict[tuple[type[BaseModel], _Mode], dict[str, Any]]", refs), whole.get("$defs", {})
+            for kind in _with_bases(endpoint.returns):
+                shapes[kind, "serialization"] = None
+    adapters: list[tuple[type[Any], _Mode, TypeAdapter[Any]]] = [
+        (kind, mode, TypeAdapter[Any](kind)) for kind, mode in shapes
+    ]
+    refs, whole = TypeAdapter.json_schemas(adapters, ref_template=_REF)
+    parts: dict[str, Any] = whole.get("$defs", {})
+    for kind, _ in shapes:
+        for base in _with_bases(kind)[1:]:  # what a view inherits is described where it stands
+            of_base = parts[base.__name__]["properties"]
+            parts[kind.__name__]["properties"].update(of_base)
+    return refs, parts
+
+
+def _with_bases(kind: type[Any]) -> list[type[Any]]:
+    """A view, and those that it extends."""
+    return [kind, *(one for one in kind.__mro__[1:] if is_dataclass(one))]

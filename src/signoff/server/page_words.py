@@ -6,6 +6,9 @@ import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from signoff.core.request import State
+from signoff.views.request_view import PastRequest
+
 
 def _words(**words: str) -> Mapping[str, str]:
     return MappingProxyType(words)
@@ -23,7 +26,7 @@ STATES = _words(
     unknown="outcome unknown",
     handed_over="handed over",
 )
-"""By `RequestOutcome.word`."""
+"""By `outcome_word`."""
 OUTCOMES = _words(
     approved="Approved, and not run yet.",
     denied="Denied.",
@@ -38,7 +41,7 @@ OUTCOMES = _words(
     happened="says: it happened.",
     did_not="says: it did not happen.",
 )
-"""By `RequestOutcome.sentence`."""
+"""By `outcome_sentence`."""
 LOCKS = _words(
     permission="You can read this, but you do not have permission to answer.",
     entitled="Your answer would not count:",
@@ -107,6 +110,26 @@ FIELD_LIMITS = _words(
 )
 """What is shown beside an input, by the keyword of the tool's JSON schema."""
 ACCESS_KINDS = _words(session="Browser", token="Token", instance="Agent elsewhere")
+
+
+def outcome_word(request: PastRequest) -> str:
+    """The state of a request as a key of `STATES`."""
+    return "handed_over" if request.handed_over and request.state is not State.UNKNOWN else str(request.state)
+
+
+def outcome_sentence(request: PastRequest) -> str:
+    """How a request ended as a key of `OUTCOMES`. If a person told its outcome, it is what they said."""
+    if request.told_by:
+        return "happened" if request.state is State.SUCCEEDED else "did_not"
+    return "expired_few" if request.state is State.EXPIRED and request.answered else outcome_word(request)
+
+
+def decided_by(request: PastRequest) -> str:
+    """Who decided, all who had to; empty if nobody did, or if a rule did."""
+    if request.by_rule or request.state in (State.CANCELLED, State.EXPIRED):  # an earlier approver did not end it
+        return ""
+    counted = request.approved_by if request.quorum > 1 and request.state is not State.DENIED else ()
+    return ", ".join(counted) if request.decided_by and counted else request.decided_by
 
 
 def times(number: int, *, most: int = sys.maxsize) -> str:

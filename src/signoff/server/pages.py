@@ -21,11 +21,10 @@ from starlette.routing import BaseRoute, Route
 from signoff.core.access import Permission
 from signoff.core.card import names_rule
 from signoff.core.moment import moment_text, span
+from signoff.core.request_filter import RequestFilter
 from signoff.core.safe_text import safe_text
 from signoff.core.visible_text import visible
 from signoff.errors import SignoffError, UnknownRequest
-from signoff.reports.inbox_report import View
-from signoff.reports.run_report import ALL, RUN_STATES, RunsView
 from signoff.server import page_words
 from signoff.server.api_access import own_keys
 from signoff.server.api_runs import MOST_LOOKED_AT
@@ -34,10 +33,13 @@ from signoff.server.charts import badge, days_chart, rate_bar
 from signoff.server.endpoint import Dispatch
 from signoff.server.identity import Identity
 from signoff.server.insights import READING_STARTS, WORDS_A_MINUTE, insights, reading_time, seconds_of
-from signoff.server.look_back import PAGE, history_page, past_requests, run_page, run_rows
+from signoff.server.look_back import PAGE, history_page, past_requests, run_page
 from signoff.server.problem import ProblemRaised, problem_of
 from signoff.server.state import ServerState
-from signoff.server.waiting_list import MOST_COUNTED, inbox_view, waiting_list, waiting_rows
+from signoff.server.text_marks import marked
+from signoff.server.waiting_list import MOST_COUNTED, inbox_filter, waiting_list, waiting_rows
+from signoff.views.inbox_view import InboxFilter
+from signoff.views.run_view import ALL, RUN_STATES, RunFilter, run_list
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -97,9 +99,10 @@ class Viewer:
         """Whether the list has only the requests that its reader may answer."""
         return self.request.query_params.get("mine") == "1"
 
-    def list_view(self, after: str = "") -> View:
+    def listed(self, after: str = "") -> InboxFilter:
         """Which part of the waiting requests the page lists."""
-        return inbox_view(self.state, self.identity.actor, mine=self.mine, text=self.words, after=after)
+        chosen = RequestFilter(text=self.words)
+        return inbox_filter(self.state, self.identity.actor, mine=self.mine, chosen=chosen, after=after)
 
     def list_query(self, **more: str) -> str:
         """The query of the list as it is filtered now; empty if it is not."""
@@ -153,11 +156,11 @@ async def inbox(viewer: Viewer) -> Response:
     state = viewer.state
     head = await viewer.head()
     named = str(viewer.request.path_params.get("request_id", ""))
-    listed = await waiting_list(state.broker, viewer.list_view(viewer.request.query_params.get("after", "")))
+    listed = await waiting_list(state.broker, viewer.listed(viewer.request.query_params.get("after", "")))
     card: CardPage | None = None
     if named:
         card = await card_page(state, viewer.identity, named)
-    elif rows := listed.rows:
+    elif rows := listed.page.requests:
         card = await card_page(state, viewer.identity, rows[0].id)
     return await viewer.page(
         "inbox.html",
@@ -174,14 +177,14 @@ async def inbox(viewer: Viewer) -> Response:
 
 async def list_part(viewer: Viewer) -> Response:
     """The list alone, or the part of it after a request."""
-    listed = await waiting_list(viewer.state.broker, viewer.list_view(viewer.request.query_params.get("after", "")))
+    listed = await waiting_list(viewer.state.broker, viewer.listed(viewer.request.query_params.get("after", "")))
     return await viewer.page("list.html", listed=listed, selected="", workers=[], halted=await viewer.halted())
 
 
 async def rows_part(viewer: Viewer) -> Response:
     """The rows of those of some requests that still wait, to render again after a change."""
     ids = list(dict.fromkeys(viewer.request.query_params.getlist("id")))[:MOST_ROWS]
-    listed = await waiting_rows(viewer.state.broker, ids, viewer.list_view())
+    listed = await waiting_rows(viewer.state.broker, ids, viewer.listed())
     return await viewer.page("list.html", listed=listed, selected="", workers=[], halted=await viewer.halted())
 
 
@@ -205,21 +208,21 @@ async def runs(viewer: Viewer) -> Response:
     query = viewer.request.query_params
     state, agent = query.get("state", ""), query.get("agent", "")[:LONGEST_SEARCH].strip()
     state = state if state in RUN_STATES else ALL
-    view = RunsView(
+    wanted = RunFilter(
         limit=PAGE, state=state, agent=agent, text=viewer.words, before=query.get("before", ""), looks=MOST_LOOKED_AT
     )
-    rows, last = await run_rows(viewer.state.broker, view)
+    found = await run_list(viewer.state.broker, wanted)
     chosen = {"state": state if state != ALL else "", "agent": agent, "q": viewer.words}
     return await viewer.page(
         "runs.html",
-        rows=rows,
+        rows=found.runs,
         states=RUN_STATES,
         state=state,
         agent=agent,
         words=viewer.words,
         is_filtered=any(chosen.values()),
-        older=_query({**chosen, "before": last}) if last else "",
-        agents=sorted({one.agent for one in rows if one.agent}),
+        older=_query({**chosen, "before": found.next}) if found.next else "",
+        agents=sorted({one.name for one in found.runs if one.name}),
     )
 
 
@@ -395,6 +398,10 @@ def _templates() -> Environment:
         lstrip_blocks=True,  # the line break after a tag stays: neighbours on a line must not touch
     )
     words: dict[str, Any] = {name: value for name, value in vars(page_words).items() if name.isupper()}
-    words |= {"times": page_words.times, "names_rule": names_rule}
+    functions = (
+        *(page_words.times, page_words.outcome_word, page_words.outcome_sentence, page_words.decided_by),
+        *(marked, names_rule),
+    )
+    words.update({one.__name__: one for one in functions})
     found.globals.update(words)
     return found

@@ -1,4 +1,4 @@
-"""Delivery problems of pending requests, for the inbox. Imported only if channels are in use."""
+"""Delivery problems of pending requests, for the inbox."""
 
 from __future__ import annotations
 

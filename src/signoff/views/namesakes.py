@@ -25,7 +25,7 @@ def told_apart(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
     by_title: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for item in items:
         if not item.damaged:
-            by_title[*run_of(item), item.title[:SEEN]].append(item.id)
+            by_title[*run_of(item.run, item.worker, item.session, item.task), item.title[:SEEN]].append(item.id)
     found: dict[str, str] = {}
     for ids in by_title.values():
         if 1 < len(ids) <= MOST:
@@ -43,9 +43,9 @@ def namesakes(tx: Transaction, items: Sequence[Item]) -> list[Item]:
     return [one for one in waiting if (one.run, one.title[:SEEN]) in titles and one.id not in known]
 
 
-def run_of(item: Item) -> tuple[str, ...]:
+def run_of(run: str, worker: str, session: str, task: str) -> tuple[str, ...]:
     """Return what stands together in a list: a run; without one a worker's calls by session and task."""
-    return (item.run,) if item.run else ("", item.worker, item.session, item.task if item.session else "")
+    return (run,) if run else ("", worker, session, task if session else "")
 
 
 def _readable(tx: Transaction, request_id: str) -> ApprovalRequest | None:

@@ -1,1 +1,0 @@
-"""Output of commands as data: read from a local store, or by the server for remote commands."""

@@ -1,0 +1,1 @@
+"""What people and programs are shown: one dataclass a noun. Commands print it, the API serves it, pages draw it."""
