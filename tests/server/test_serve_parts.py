@@ -465,7 +465,7 @@ def test_a_resumed_run_imports_nothing_from_its_directory_by_itself(tmp_path: Pa
         ("{ana: {admin: true}, ben: {}}", "ben", " --as ana"),
         ("{ana: {admin: true}, ben: {}}", "ana", ""),
         ("{ana: {admin: true}, ben: {}}", "root", " --as ana"),
-        ("{ana: {}, ben: {}}", "root", " --as NAME"),
+        ("{ana: {}, ben: {}}", "root", " --as YOU"),
         ("{ana: {}, ben: {}}", "ben", ""),
     ],
 )

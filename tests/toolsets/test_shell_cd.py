@@ -49,14 +49,14 @@ CASES = {
     "cd sub && git commit -m x": "`git` runs in `sub` after a `cd`, and `git commit *` only applies in " + START,
     "cd build && rm x": "`rm` removes files",
     # outside, by the text or by a link
-    "cd .. && pytest -q": "`pytest` runs in `..` after a `cd`, outside " + START,
+    "cd .. && pytest -q": "it may touch what is below `..`, which is above the working directory",
     "cd OUT && pytest -q": "after a `cd`, outside " + START,
     "cd OUT; cd ROOT; pytest -q": "after a `cd`, outside " + START,
     "cd leak && pytest -q": "`pytest` runs in `leak` after a `cd`, outside " + START,
     "cd sub/leak && pytest -q": "`pytest` runs in `sub/leak` after a `cd`, outside " + START,
     # nobody can tell
     "cd - && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
-    "cd && pytest -q": "it changes into a directory that is only known when it runs",
+    "cd && pytest -q": "it may touch what is below `~`, which contains directories or files that hold secrets",
     "cd -P sub && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
     "cd '' && pytest -q": "`pytest` runs after a `cd`, in a directory that is only known when it runs",
     'cd "$X" && pytest -q': "it changes into a directory that is only known when it runs",

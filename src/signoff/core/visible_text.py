@@ -41,7 +41,7 @@ _BLANKS = rf"[ \t]{{{_LONGEST_GAP + 1},}}|[ \t]+(?![^\n])|"
 _ODD = re.compile(rf"{_BLANKS}\t+|[^\t\x20-\x7e]+")
 _LONG_BREAK = rf"\n{{{_MOST_BREAKS + 1},}}"
 _ODD_BETWEEN_LINES = re.compile(rf"{_BLANKS}{_LONG_BREAK}|[^\t\n\x20-\x7e]+")
-_ODD_IN_OUTPUT = re.compile(r"[^\t\x20-\x7e]+")
+_ODD_IN_OUTPUT = re.compile(r"[^\x20-\x7e]+")
 _ODD_IN_OUTPUT_BETWEEN_LINES = re.compile(rf"{_LONG_BREAK}|[^\t\n\x20-\x7e]+")
 
 
@@ -49,7 +49,7 @@ def visible(text: str, *, lines: bool = False, output: bool = False) -> str:
     """Escape all hidden characters in `text`; line breaks and tabs are kept with `lines`.
 
     With `output` it is what a program printed: its columns and ends of lines are made of blanks, and nobody approves
-    it, so blanks are kept. Two different texts never give the same result. Apply it only once: it would escape its own
+    it, so blanks are kept, but for tabs in a single line. Two different texts never give the same result. Apply it only once: it would escape its own
     markers.
     """
     if output:
