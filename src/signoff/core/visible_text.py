@@ -49,8 +49,8 @@ def visible(text: str, *, lines: bool = False, output: bool = False) -> str:
     """Escape all hidden characters in `text`; line breaks and tabs are kept with `lines`.
 
     With `output` it is what a program printed: its columns and ends of lines are made of blanks, and nobody approves
-    it, so blanks are kept, but for tabs in a single line. Two different texts never give the same result. Apply it only once: it would escape its own
-    markers.
+    it, so blanks are kept, but for tabs in a single line. Two different texts never give the same result. Apply it only
+    once: it would escape its own markers.
     """
     if output:
         odd = _ODD_IN_OUTPUT_BETWEEN_LINES if lines else _ODD_IN_OUTPUT

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 MOST_ASKED = 0.01
-"""Lower it when it can be; raise it only for a program that an attack took back, as `zgrep`, which evaluates its words."""
+"""Lower it when it can be; raise it only for what an attack took back, as `zgrep`, which evaluates its words."""
 
 
 def allowed(toolset: str) -> list[tuple[corpora.Case, bool]]:
