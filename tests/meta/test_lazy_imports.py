@@ -225,13 +225,15 @@ STAY_LATE = {
         gate.likeness: named_settings policy.first_words policy.offer
         links: found_files named_settings
         outside.coding_agents: found_files ignore_files policy.shell.typed_commands
-        policy.call_paths: policy.sql
+        policy.call_paths: policy.shell.command_facts policy.shell.common_files policy.sql
         policy.commands: policy.shell.further_words policy.shell.unknown_programs
-        policy.engine: policy.explain policy.first_words policy.lint
+        policy.engine: policy.explain policy.first_words policy.lint policy.parse policy.secret
+        policy.engine: policy.shell.command_facts
         policy.layers: policy.explain
-        policy.parse_facts: policy.amounts policy.place_conditions policy.recipients policy.statements
-        policy.parse_facts: policy.url_conditions
+        policy.parse_facts: policy.amounts policy.commands policy.place_conditions policy.recipients policy.shell.patterns
+        policy.parse_facts: policy.statements policy.url_conditions
         policy.parse_value: policy.below policy.first_words
+        policy.paths: policy.shell.common_files
         policy.shell.command_facts: policy.shell.further_words policy.shell.structured_lines policy.shell.syntax_tree
         policy.shell.command_facts: policy.shell.touched_files policy.shell.written_programs
         policy.shell.languages: policy.shell.languages.awk policy.shell.languages.conditions policy.shell.languages.jq
@@ -242,7 +244,9 @@ STAY_LATE = {
     "`signoff inbox` starts fast: it reads a project, and has what answers, only where it is asked to.": """
         cli.id_completion: policy.grant_text
         cli.inbox_command: cli.inbox_answer cli.inbox_screen cli.inbox_watch wiring.project wiring.stores
-        views.inbox_view: broker broker.switch""",
+        views.inbox_view: broker broker.switch
+        views.namesakes: core.differences
+        wiring.stores: broker broker.switch core.halt store.signing_key store.store_factory""",
     "`signoff --help` and `--version` print no error.": """
         cli.main: core.moment core.safe_text core.visible_text""",
     "`signoff policy check` opens no store.": """

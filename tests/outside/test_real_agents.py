@@ -107,8 +107,8 @@ def test_the_card_says_which_session_asks_where_what_for_and_what_its_model_says
     one = sits(calls(real.shell("cat known.txt"), say="I read first."), calls(real.shell("touch made.txt"), say=words))
     process = one.begin(*free(real))
     request = asked(one, process)
-    shown = json.loads(one.signoff("show", request["id"], "--json"))
-    assert (shown["task"], shown["model_says"]) == ("“DO IT” (for ana)", words)
+    shown = json.loads(one.signoff("show", request["id"], "--json"))["card"]
+    assert (shown["task"], shown["claim"]) == ("“DO IT” (for ana)", words)
     session, _, directory = shown["session"].partition(" in ")
     assert re.fullmatch(r"[0-9a-f-]{36}", session) and directory == str(one.directory)
     one.signoff("deny", request["id"])

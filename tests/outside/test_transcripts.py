@@ -278,8 +278,8 @@ def test_the_card_and_the_list_tell_sessions_apart(agent: Agent) -> None:
         assert "“Fix it” (for ana)" in shown and "“I write two files.”" in shown and "model says" in shown
         assert f"session …86f687e4 in {agent.directory}: “Fix" in agent.signoff("inbox")
         assert request["session"] == f"…86f687e4 in {agent.directory}" and request["task"] == "“Fix it” (for ana)"
-        data = json.loads(agent.signoff("show", request["id"], "--json"))
-        assert data["model_says"] == "I write two files." and data["session"] == f"{session} in {agent.directory}"
+        card = json.loads(agent.signoff("show", request["id"], "--json"))["card"]
+        assert card["claim"] == "I write two files." and card["session"] == f"{session} in {agent.directory}"
         agent.signoff("deny", request["id"])
 
 
@@ -309,5 +309,5 @@ def test_an_approval_holds_whatever_is_written_meanwhile(agent: Agent) -> None:
     with agent.begin(event) as process:
         [again] = until(agent.waits, "a call whose transcript is no file is asked about as well")
         found = json.loads(agent.signoff("show", again["id"], "--json"))
-        assert (found["args_digest"], found["model_says"]) == (digest, "")
+        assert (found["args_digest"], found["card"]["claim"]) == (digest, "")
         agent.signoff("deny", again["id"])

@@ -12,10 +12,10 @@ from signoff.core.call import UNFOLLOWED, Call
 from signoff.policy.glob import is_visible
 from signoff.policy.phrases import shown
 from signoff.policy.places import is_too_long, normal, trimmed
-from signoff.policy.shell.command_facts import ShellFacts, read_shell
-from signoff.policy.shell.common_files import KnownFiles
 
 if TYPE_CHECKING:
+    from signoff.policy.shell.command_facts import ShellFacts
+    from signoff.policy.shell.common_files import KnownFiles
     from signoff.policy.shell.touched_files import Touched
     from signoff.policy.sql import SqlFacts
 
@@ -155,6 +155,8 @@ class Facts:
         """Return what a command line does."""
         found = self._shells.get(command)
         if found is None:
+            from signoff.policy.shell.command_facts import read_shell  # slow to import, and few policies need it
+
             found = self._shells[command] = read_shell(command, self.files)
         return found
 
@@ -195,6 +197,8 @@ class Facts:
         command = self.call.args.get(COMMAND)
         if not isinstance(command, str):
             return None
+        from signoff.policy.shell.command_facts import read_shell
+
         return read_shell(command).touched
 
     @property
@@ -227,6 +231,8 @@ class Facts:
     def files(self) -> KnownFiles:
         """What `Call.resolved` says of the files of a command."""
         if self._files is None:
+            from signoff.policy.shell.common_files import KnownFiles  # few policies need it
+
             self._files = KnownFiles(self.call.resolved)
         return self._files
 

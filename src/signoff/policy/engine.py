@@ -24,16 +24,14 @@ from signoff.policy.index import Alternative, Candidate, Index, Shelf
 from signoff.policy.joint_requirement import together
 from signoff.policy.match import Links
 from signoff.policy.match_result import MatchResult, Truth
-from signoff.policy.parse import parse_rules
 from signoff.policy.places import is_too_long, normal
 from signoff.policy.rule import Rule
-from signoff.policy.secret import is_plain, secret_place
-from signoff.policy.shell.command_facts import ShellFacts, read_shell
 from signoff.policy.strictest_verdict import strictest
 
 if TYPE_CHECKING:
     from signoff.policy.explain import Explanation
     from signoff.policy.lint import Problem
+    from signoff.policy.shell.command_facts import ShellFacts
     from signoff.policy.shell.common_files import FileSet
 
 IsAbout = Callable[[PathText, Facts], bool]
@@ -81,6 +79,8 @@ class Policy:
         cls, rules: Iterable[Mapping[str, Any]], *, file: str = "<rules>", name: str = "", root: str | None = None
     ) -> Policy:
         """Create a policy from rules as mappings, written as in a file. Raises `PolicyError` if they are invalid."""
+        from signoff.policy.parse import parse_rules  # deciding needs no parser
+
         parsed = parse_rules(list(rules), file=file, name=name, root=root)
         return cls(root=root, name=name, **parsed._asdict())
 
@@ -250,6 +250,8 @@ def _needles(alternatives: Iterable[Alternative]) -> tuple[str, ...]:
 
 
 def _is_secret(path: str, leads: str) -> bool:
+    from signoff.policy.secret import is_plain, secret_place  # few policies need it
+
     named = path.removeprefix("./")
     if leads.endswith(named) and is_plain(leads):
         return False
@@ -331,6 +333,8 @@ def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, MatchResult]], fac
 
 def _commands(call: Call) -> Iterator[ShellFacts]:
     """Yield what any argument does if it is a command line."""
+    from signoff.policy.shell.command_facts import read_shell  # slow to import, and few policies need it
+
     return (read_shell(value) for value in call.args.values() if isinstance(value, str))
 
 

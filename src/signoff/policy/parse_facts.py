@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from signoff.policy.commands import ARGUMENT, CommandCondition, found_in
 from signoff.policy.format import FLAG, Format, MappingFormat, choice, each, made, matching, text, texts
 from signoff.policy.keypath import KeyPath
 from signoff.policy.match import Condition
@@ -18,10 +17,10 @@ from signoff.policy.parse_value import NAME_GLOBS
 from signoff.policy.paths import PathCondition, read_directory
 from signoff.policy.phrases import shown
 from signoff.policy.placed_value import ConfigValue
-from signoff.policy.shell.patterns import CommandPattern
 
 if TYPE_CHECKING:
     from signoff.policy.recipients import AddressPattern
+    from signoff.policy.shell.patterns import CommandPattern
     from signoff.policy.url_conditions import UrlPattern
 
 READ_ONLY = "read-only"
@@ -85,6 +84,8 @@ def _read_path(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
 
 
 def _command_pattern(written: str) -> CommandPattern | str:
+    from signoff.policy.shell.patterns import CommandPattern
+
     return CommandPattern(written) if written not in (READ_ONLY, NETWORK_READS) else written
 
 
@@ -107,6 +108,8 @@ _COMMAND = MappingFormat(
 
 
 def _read_command(spot: ConfigValue, wary: bool) -> Iterable[Condition]:
+    from signoff.policy.commands import ARGUMENT, CommandCondition, found_in
+
     entries = _COMMAND.entries(spot)
     _refuse_does(entries, wary)
     if "secret" in entries and (wary or not entries["secret"].flag()):

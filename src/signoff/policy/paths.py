@@ -15,7 +15,6 @@ from signoff.policy.match import Links
 from signoff.policy.match_result import YES, MatchResult, Truth
 from signoff.policy.phrases import listed, shown
 from signoff.policy.places import normal
-from signoff.policy.shell.common_files import may_share, normal_pattern
 from signoff.policy.touched_doubt import touched_doubt
 
 _FREE = ("/", "**")
@@ -116,6 +115,8 @@ class PathCondition:
 
     def may_hold(self, pattern: str, facts: Facts, *, floating: bool = True) -> bool:
         """Whether a file pattern of a command may stand for such a path."""
+        from signoff.policy.shell.common_files import may_share, normal_pattern  # few policies need it
+
         if facts.root is None and self.needs_root:
             return True
         rules = [

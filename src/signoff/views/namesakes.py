@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from signoff.core.differences import differences
 from signoff.core.inbox_row import Item
 from signoff.core.request import ApprovalRequest
 from signoff.core.request_filter import RequestFilter
@@ -29,6 +28,8 @@ def told_apart(tx: Transaction, items: Sequence[Item]) -> Sequence[Item]:
     found: dict[str, str] = {}
     for ids in by_title.values():
         if 1 < len(ids) <= MOST:
+            from signoff.core.differences import differences  # masking is slow to import, and few lists need it
+
             requests = [one for id in ids if (one := _readable(tx, id)) is not None]
             found |= zip((one.id for one in requests), differences(requests), strict=True)
     return [replace(one, apart=found[one.id]) if found.get(one.id) else one for one in items]

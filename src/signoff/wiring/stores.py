@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from signoff.broker import Broker
-from signoff.broker.switch import said_by
 from signoff.config import Settings
-from signoff.core.halt import halt_in
 from signoff.errors import Halted, SchemaError, SignoffError, StoreError, WrongUse
 from signoff.ports import Store
 from signoff.store.chosen_store import ChosenStore, named_store
 from signoff.store.place import Home, home_of, labels, state_root, unlabelled
-from signoff.store.signing_key import Keys
-from signoff.store.store_factory import open_store
 from signoff.wiring.project import roles_of, settings_for
+
+if TYPE_CHECKING:
+    from signoff.broker import Broker
 
 
 def chosen_store(option: str | None, settings: Settings) -> ChosenStore:
@@ -74,6 +73,9 @@ def store_elsewhere(option: str | None, settings: Settings) -> str:
 
 def open_broker(option: str | None = None, policy: str | os.PathLike[str] | None = None) -> tuple[Broker, Settings]:
     """Open the broker over the store that a command uses, with the people of the policy file."""
+    from signoff.broker import Broker
+    from signoff.store.signing_key import Keys
+
     settings = settings_for(policy)
     return Broker(store_for(option, settings), people=roles_of(settings), signer=Keys()), settings
 
@@ -103,6 +105,10 @@ def _halted(home: Home) -> str:
     """Return what the halt switch of a store says, if the store exists; empty if it is not halted."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
+
+    from signoff.broker.switch import said_by
+    from signoff.core.halt import halt_in
+    from signoff.store.store_factory import open_store
 
     def look() -> str | None:
         with suppress(SchemaError), closing(open_store(f"sqlite:{home.store}")) as store:
