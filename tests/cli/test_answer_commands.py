@@ -16,9 +16,11 @@ from tests.cli.wording import MOMENT, RECURSION, Wording
 from signoff.config import load_policy
 from signoff.core.call import Veiled
 from signoff.core.decision import ApprovalDecision
+from signoff.core.people import Actor
 from signoff.core.request import State
 from signoff.core.run import RunSetup
 from signoff.core.verdict import Requirement
+from signoff.errors import AlreadySettled
 from signoff.testing import FakeClock
 from signoff.wiring.resumers import WATCH, note_resumer
 from signoff.wiring.serve_lease import take_store
@@ -76,6 +78,21 @@ def test_a_late_answer_is_told_who_when_and_what_by_the_clock_on_the_wall(desk: 
     assert said.code == 1
     assert "2031-05-25 03:30:00 +05" in said.err
     assert said.err == wording(request=one)
+
+
+def test_a_call_that_was_asked_again_is_named_with_its_new_request(desk: Desk) -> None:
+    asked = asks()
+    [old] = desk.open(asked)
+    desk.decide(old)
+    desk.do(lambda broker: broker.cancel(old, "`a.txt` changed"))
+    assert "asked again" not in desk.run("approve", old).err
+    [new] = desk.open(replace(asked, id=""))
+    said = desk.run("approve", old)
+    assert said.code == 1
+    assert said.err.endswith(f": `a.txt` changed; it was asked again as request {new}: signoff show {new}\n")
+    late = ApprovalDecision(approved=True)
+    with pytest.raises(AlreadySettled, match=f"signoff show {new}$"):  # as on every other channel
+        desk.do(lambda broker: broker.answer(old, late, by=Actor(name="ana")))
 
 
 def test_a_quorum_is_counted(desk: Desk, wording: Wording) -> None:

@@ -47,7 +47,7 @@ from signoff.core.people import Actor, ActorKind, person_key
 from signoff.core.request import ApprovalRequest, State
 from signoff.core.request_filter import ListPlace, RequestFilter
 from signoff.core.run import Process
-from signoff.errors import RunTaken
+from signoff.errors import AlreadySettled, RunTaken
 from signoff.large_work import in_thread
 from signoff.ports import Clock, Store, Transaction
 from signoff.processes import BEAT, seen, steady_seconds
@@ -209,6 +209,10 @@ class Broker:
         """Return the newest request about a call, by `Call.key`, or None."""
         return await self.store.read(lambda tx: tx.requests.about(call_key))
 
+    async def asked_again(self, request: ApprovalRequest) -> str:
+        """Say where the call of a cancelled request is asked about again, to follow its text; empty if not known."""
+        return await self.store.read(lambda tx: stored.asked_again(tx, request))
+
     async def of_conversation(self, conversation_id: str) -> Sequence[ApprovalRequest]:
         """List every request of a conversation, oldest first."""
         return await self.store.read(lambda tx: tx.requests.of(conversation_id=conversation_id))
@@ -255,7 +259,11 @@ class Broker:
                 if refuse is not None:
                     refuse(request, decision)
             absent = self.people.stands_in_for(tx, request, by, now, denies=not decision.approved)
-            voted = stored.vote(tx, ledger.journal, request, Voted(by, decision, absent), now, due_at(ledger, request))
+            vote, due = Voted(by, decision, absent), due_at(ledger, request)
+            try:
+                voted = stored.vote(tx, ledger.journal, request, vote, now, due)
+            except AlreadySettled as late:
+                raise AlreadySettled(f"{late}{stored.asked_again(tx, request)}").with_moment(late.moment) from late
             drafts = [ledger.journal.voted(voted, now)]
             if voted.state is not State.PENDING:
                 drafts.append(ledger.journal.settled(voted, now))

@@ -77,6 +77,16 @@ def _is_run(tx: Transaction, prefix: str) -> str:
     return f"{runs[0]} is a run; {its}"
 
 
+def asked_again(tx: Transaction, request: ApprovalRequest) -> str:
+    """Where the call of a cancelled request is asked about again, to follow its text; empty if that is not known."""
+    if request.state is not State.CANCELLED or request.call is None:
+        return ""
+    newest = tx.requests.about(request.call.key)
+    if newest is None or newest.id == request.id:
+        return ""
+    return f"; it was asked again as request {newest.id}: signoff show {newest.id}"
+
+
 def put(tx: Transaction, request: ApprovalRequest, event: Event, now: datetime) -> ApprovalRequest:
     """Advance the request by an event, and store it."""
     changed = advance(request, event, now)

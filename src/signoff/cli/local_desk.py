@@ -88,7 +88,7 @@ class LocalDesk:
             if request.state is State.UNKNOWN:
                 raise RequestError(f"request {request.id} was approved and started, and {outcome_step(request.id)}")
             if request.state is not State.PENDING:
-                return PreparedAnswer(given=given, problems=(late_text(RequestView.of(request)),))
+                return PreparedAnswer(given=given, problems=(await self._late(request),))
             decision = ApprovalDecision(approved=answer.approved, note=answer.note, edited_args=answer.arguments)
             if answer.wish is not None:
                 terms = operations.terms_of(broker, request, answer.wish.remembering(now()), by)
@@ -108,12 +108,15 @@ class LocalDesk:
                 late = await broker.get(request.id)
                 if late.state is State.PENDING:
                     raise
-                raise RequestError(late_text(RequestView.of(late))) from error
+                raise RequestError(await self._late(late)) from error
             again = decision.approved and has_approved(request, by.name, voted.votes[-1].args_digest)
             return GivenAnswer(request=RequestView.of(await broker.shown(voted)), again=again, effect=effect)
 
         remembered = spelled_out(request, decision) if decision.terms is not None else ""
         return PreparedAnswer(given=given, id=request.id, remembered=remembered, give=give)
+
+    async def _late(self, request: ApprovalRequest) -> str:
+        return late_text(RequestView.of(request)) + await self.broker.asked_again(request)
 
     async def opened(self, request: RequestView) -> None:
         by = self.who()
