@@ -25,9 +25,9 @@ _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def this_process(name: str, now: datetime) -> Process:
-    """Describe this process, under a unique name."""
-    pid = os.getpid()
-    return Process(id=name, host=_host(), pid=pid, born=_born(pid), seen_at=now)
+    """Describe this process. Its id says which one it is; `name` makes it unique."""
+    pid, host = os.getpid(), _host()
+    return Process(id=f"{host}/{pid}/{name}", host=host, pid=pid, born=_born(pid), seen_at=now)
 
 
 def other_process(pid: int, now: datetime) -> Process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 
 from signoff.broker import Broker, new_id
 from signoff.broker.journal import LONGEST, Journal
+from signoff.core.audit_text import account_of
 from signoff.core.call import Call
 from signoff.core.decision import ApprovalDecision
 from signoff.core.people import Actor
@@ -132,6 +134,20 @@ async def test_time_is_fed_to_everything_that_is_due(broker: Broker, clock: Fake
     clock.advance(timedelta(minutes=6))
     assert [one.state for one in await broker.sweep()] == [State.EXPIRED]
     assert len(await broker.pending()) == 2
+
+
+async def test_what_became_of_a_call_names_the_call_and_the_process(tmp_path: Path) -> None:
+    broker = Broker(SqliteStore(tmp_path / "approvals.db"))
+    ran, failed = await broker.open([question(), question(call_id="c2")])
+    for request, error in ((ran, None), (failed, "no money")):
+        await broker.answer(request.id, YES, by=people(1)[0])
+        await broker.claim(request.id)
+        broker.finish(request.id, preview="paid 5", error=error)
+    entries = await broker.store.read(lambda tx: tx.record.entries())
+    broker.store.close()
+    told = [account_of(one).what for one in entries if one.kind in ("claimed", "ran", "failed")]
+    by = f"by process {os.getpid()} on {os.uname().nodename}"
+    assert told == [by, "pay(amount=5): paid 5", by, "pay(amount=5): no money"]
 
 
 async def test_an_unknown_id_says_so(broker: Broker) -> None:

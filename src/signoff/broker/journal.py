@@ -205,12 +205,12 @@ class Journal:
         self, request: ApprovalRequest, kind: str, at: datetime, body: Mapping[str, Any] = MappingProxyType({})
     ) -> EventDraft:
         """A step of a request; the texts in `body` are masked already."""
-        if kind in _RUNS and request.other_args is not None:  # `asked` has the title of the call as it was made
+        if kind in _RUNS and request.title and self.is_kept:  # that of `asked` is of the call as it was made
             body = {**body, "title": self.text(request.title, secrets=request.secrets)}
         return EventDraft(kind=kind, at=at, request=request.id, run=request.run, body=body)
 
 
-_RUNS = frozenset({"ran", "failed", "unknown", "handed over"})
+_RUNS = frozenset({"ran", "failed", "unknown", "handed over", "late outcome"})
 """The events that say what became of the call itself."""
 
 

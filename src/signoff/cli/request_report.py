@@ -98,7 +98,8 @@ def _text(vote: VoteView) -> str:
 def _call_facts(request: RequestView) -> Iterator[tuple[str, str]]:
     if request.started_at is None:
         return
-    yield "started", f"{local(request.started_at)} by {safe(process_text(request.process))}"
+    process = process_text(request.process)
+    yield "started", local(request.started_at) + (f" by {safe(process)}" if process else "")
     if request.ended_at is not None:
         how = f"{safe(request.told_by)} says so" if request.told_by else "as its process reported"
         yield "ended", f"{local(request.ended_at)}, {how}"
@@ -132,8 +133,8 @@ def _told(body: dict[str, Any]) -> Iterator[str]:
         yield f"approved{edited}" if body["approved"] else "denied"
     elif body.get("happened") is not None:
         yield "it happened" if body["happened"] else "it did not happen"
-    if process := body.get("process"):
-        yield f"by {safe(process_text(str(process)))}"
+    if process := process_text(str(body.get("process", ""))):
+        yield f"by {safe(process)}"
     for name, before in _WORDS.items():
         if value := body.get(name):
             yield f"{before}{safe(quoted(str(value)) if name in ('note', 'text') else str(value))}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+from signoff.core.aap import HOLDER
 from signoff.core.moment import Zone, in_utc, moment_text
 from signoff.core.record import Entry
 from signoff.core.result_text import in_short
@@ -44,9 +45,11 @@ def account_of(entry: Entry, zone: Zone = in_utc) -> EventText:
 
 
 def process_text(name: str) -> str:
-    """A process for people, by the name that it has in the log: one that is named after its machine by its number."""
+    """A process for people, by its id: its number and its machine. Empty if the id does not say them."""
+    if name.startswith(HOLDER):
+        return "the agent that asked"
     machine, *_, number, _ = name.split("/") if name.count("/") > 1 else ("", "", "")
-    return f"process {number} on {machine}" if number else f"process {name}"
+    return f"process {number} on {machine}" if number else ""
 
 
 def title_of(entry: Entry) -> str:
@@ -83,8 +86,8 @@ def _head(said: Mapping[str, Any], zone: Zone) -> str:
     for name in _SUBJECTS:
         if text := _text(said.get(name)):
             return f"{' > '.join(workers)}: {text}" if workers else text
-    if process := _text(said.get("process")):
-        return f"by {process_text(process)}"
+    if process := process_text(_text(said.get("process"))):
+        return f"by {process}"
     if tool := _text(said.get("tool")):
         args, chain = said.get("args"), " > ".join((*workers, tool))
         return f"{chain} {json.dumps(args, ensure_ascii=False)}" if args else chain
