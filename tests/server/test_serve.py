@@ -45,8 +45,13 @@ def test_what_is_answered_goes_on_and_the_tool_runs_once(shop: Shop) -> None:
 
 
 def test_each_line_of_the_log_is_one_object_without_a_secret(shop: Shop) -> None:
-    shop.asks()
+    shop.write("policy: [{ask: '*', timeout: 1s, on_timeout: escalate, escalate_to: boss}]\n")
+    _, request = shop.asks()
     with shop.serving() as served:
+        named = {"request": request, "title": 'stamp(text="one")'}
+        assert served.event("escalated").items() >= {**named, "to": "somebody with the role boss"}.items()
+        until(lambda: not shop.waiting(), "it expires, as another process finds")
+        assert served.event("expired").items() >= named.items()
         secret = "sol_thisIsAKeyThatNobodyMaySee"
         served.get(f"/sign-in?link={secret}", **{"x-request-id": "mine-1"})
         served.get("/api/v1/requests/%E2%80%AEevil", authorization=f"Bearer {secret}")
@@ -61,7 +66,9 @@ def test_each_line_of_the_log_is_one_object_without_a_secret(shop: Shop) -> None
     assert not re.search(r"sol_|\.localhost", served.printed.text), "what lets somebody in is on standard error"
     found = re.search(r"http://signoff-[0-9a-f]{16}\.localhost:\d+/sign-in\?link=sol_\S+", told)
     assert found is not None
-    assert "stamp" not in served.printed.text, "no arguments, no tools"
+    assert [one["event"] for one in events if one.get("request") == request] == ["escalated", "expired"]
+    others = [one for one in events if one.get("request") != request]
+    assert "stamp" not in json.dumps(others), "no arguments, no tools"
 
 
 def test_the_metrics_can_be_read_and_their_labels_are_ours(shop: Shop) -> None:

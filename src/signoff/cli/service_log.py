@@ -15,6 +15,7 @@ from signoff.cli.channels_run import ChannelReport, told_of
 from signoff.cli.terminal_text import as_json as json_line
 from signoff.cli.terminal_text import safe
 from signoff.core.redact import redact_text
+from signoff.core.request import State
 
 if TYPE_CHECKING:
     from signoff.ports import Channel
@@ -45,6 +46,8 @@ class LinePrinter:
         return told_of(channel, self._report)
 
     def _channel(self, channel: str, event: str, line: str, data: dict[str, object]) -> None:
+        if event == "shown" and data["state"] == State.EXPIRED:
+            return  # the service tells it, once, whichever channels show it
         self.say(event, f"{channel}: {line}" if channel else line, channel=channel or None, **data)
 
 

@@ -1,16 +1,16 @@
-"""Follow the audit log to count decisions and measure the time to them."""
+"""Follow the audit log to count decisions, measure the time to them, and tell what time did to requests."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
 from signoff.broker import Broker
 from signoff.core.audit_text import event_body
-from signoff.core.request import State
+from signoff.core.request import ApprovalRequest, State
 from signoff.errors import StoreError
 from signoff.ports import Transaction
 from signoff.server.meters import Meters
@@ -22,39 +22,59 @@ PAUSE = 1.0
 """Minimal seconds between two reads."""
 
 
-async def count_decisions(broker: Broker, meters: Meters) -> None:
-    """Count requests that are settled from now on, by any process, until cancelled."""
-    seen = -1
+class TimePassed(NamedTuple):
+    """A request that nobody answered in time."""
+
+    request: ApprovalRequest
+    escalated_to: str
+    """Who is asked from now on; empty if it expired."""
+
+
+class _Settled(NamedTuple):
+    state: str
+    seconds: float
+
+
+async def count_decisions(broker: Broker, meters: Meters, tell: Callable[[TimePassed], None], after: int) -> None:
+    """Count requests that are settled after this event, by any process, until cancelled.
+
+    `tell` is called for each that expires or is escalated, once.
+    """
+    seen = after
     with changes(broker.store.watch) as news:
         while True:
             news.clear()
             try:
-                if seen < 0:
-                    seen = await broker.store.read(lambda tx: tx.record.head()[0])
                 more = True
                 while more:
-                    settled, seen, more = await broker.store.read(partial(_settled, after=seen))
-                    for state, seconds in settled:
-                        meters.decided[state] += 1
-                        meters.time_to_decision.add(seconds)
+                    found, seen, more = await broker.store.read(partial(_news, after=seen))
+                    for one in found:
+                        if isinstance(one, TimePassed):
+                            tell(one)
+                        else:
+                            meters.decided[one.state] += 1
+                            meters.time_to_decision.add(one.seconds)
             except StoreError:
                 meters.store_errors += 1
             await asyncio.sleep(PAUSE)
             await news.wait()
 
 
-def _settled(tx: Transaction, after: int) -> tuple[Sequence[tuple[str, float]], int, bool]:
-    """Return the state and the seconds of what was settled after this event."""
+def _news(tx: Transaction, after: int) -> tuple[Sequence[_Settled | TimePassed], int, bool]:
+    """Return what was settled, expired or escalated after this event."""
     entries = tx.record.entries(after=after, limit=AT_ONCE)
-    found: list[tuple[str, float]] = []
+    found: list[_Settled | TimePassed] = []
     for entry in entries:
-        if entry.kind == "settled" and entry.request:
-            request = tx.requests.get(entry.request)
-            body = event_body(entry.body)
-            word = str(cast("dict[str, object]", body).get("state", "")) if isinstance(body, dict) else ""
-            opened = request.opened_at if request is not None else None
-            at = datetime.fromisoformat(entry.at)
-            found.append((word if word in _STATES else "other", _seconds(opened, at)))
+        if entry.kind in ("settled", "escalated") and entry.request:
+            request, body = tx.requests.get(entry.request), event_body(entry.body)
+            said = cast("dict[str, object]", body) if isinstance(body, dict) else {}
+            state = str(said.get("state", ""))
+            if entry.kind == "settled":
+                opened = request.opened_at if request is not None else None
+                seconds = _seconds(opened, datetime.fromisoformat(entry.at))
+                found.append(_Settled(state if state in _STATES else "other", seconds))
+            if request is not None and (entry.kind == "escalated" or state == State.EXPIRED):
+                found.append(TimePassed(request, str(said.get("needs", ""))))
     return found, entries[-1].seq if entries else after, len(entries) == AT_ONCE
 
 

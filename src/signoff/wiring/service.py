@@ -29,7 +29,7 @@ from signoff.processes import BEAT
 from signoff.server.key_identity import KeyIdentity
 from signoff.server.meters import Meters
 from signoff.server.oidc import OidcProvider
-from signoff.server.record_follower import count_decisions
+from signoff.server.record_follower import TimePassed, count_decisions
 from signoff.server.request_log import AnsweredRequest, RequestLog
 from signoff.server.state import ServerState
 from signoff.wiring.aap_gates import ProjectGates
@@ -110,6 +110,8 @@ class Service:
         """Set once this process holds the store and answers clients."""
         self._store_trouble = ""
         """The error of the store while it fails; empty while it works."""
+        self._seen = 0
+        """The last event of the audit log before this process did anything to requests."""
         self._doubted = asyncio.Event()
         """Set when something failed because of the store, so that the store is checked at once."""
         self._keys = KeyIdentity(broker, projects.people, local=local, look=projects.look)
@@ -188,6 +190,7 @@ class Service:
         )
         if not await self._taken(url):
             return
+        self._seen = await self.broker.store.read(lambda tx: tx.record.head()[0])
         work = [self._kept(one) for one in (self._sweep, self._hold, self._count, self._notice_stall)]
         tasks = [asyncio.create_task(one) for one in work]
         running = asyncio.create_task(self.runs.run())
@@ -332,7 +335,13 @@ class Service:
             self._log.say("stood still", stall_text(late, slow), seconds=round(late, 1))
 
     async def _count(self) -> None:
-        await count_decisions(self.broker, self.meters)
+        await count_decisions(self.broker, self.meters, self._time_passed, self._seen)
+
+    def _time_passed(self, passed: TimePassed) -> None:
+        request, to = passed.request, passed.escalated_to
+        event, what = ("escalated", f"escalated to {to}") if to else ("expired", "expired")
+        told = {"request": request.id, "title": visible(request.title)} | ({"to": visible(to)} if to else {})
+        self._log.say(event, f"{request.id}  {what}  {visible(request.title)}", **told)
 
     def _answered(self, answered: AnsweredRequest) -> None:
         took = round(answered.seconds * 1000, 1)
