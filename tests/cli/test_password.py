@@ -12,6 +12,7 @@ import pytest
 from tests.cli.program import signoff
 
 from signoff.cli.main import program
+from signoff.core.redact import redact_text
 from signoff.store.store_urls import masked
 
 PASSWORD = "hunter2secret"
@@ -161,3 +162,4 @@ def test_no_command_tells_the_password(
 )
 def test_a_url_is_shown_without_its_password(url: str, shown: str) -> None:
     assert masked(url) == shown
+    assert redact_text(shown) == shown, "as in the log of `signoff serve`"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -62,3 +63,17 @@ def test_the_example_asks_as_printed_and_does_as_told(
     example.expect(said)
     example.expect(pexpect.EOF)
     assert (tmp_path / "old.txt").exists() is left
+
+
+@pytest.mark.parametrize(("given", "code"), [("", 0), (', on_denied="raise"', 1)])
+def test_without_a_terminal_the_example_says_that_nobody_could_be_asked(tmp_path: Path, given: str, code: int) -> None:
+    for one in blocks(README):
+        if title := one.attributes.get("title"):
+            (tmp_path / title).write_text(one.body.replace('"signoff.yaml")', f'"signoff.yaml"{given})'), "utf-8")
+    (tmp_path / "old.txt").touch()
+    done = start.run(
+        [sys.executable, "example.py"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode == code
+    assert "no terminal to ask at" in done.stdout + done.stderr
+    assert (tmp_path / "old.txt").exists()

@@ -437,6 +437,14 @@ def test_claude_code_may_ask_signoff_instead_of_its_user() -> None:
     assert claude.reply(plan, YES).out == "", "a plan is for its user to accept"
 
 
+def test_what_a_command_of_claude_code_printed_is_kept_as_of_any_other_shell() -> None:
+    result: dict[str, Any] = {"stdout": "one\ntwo\n", "stderr": "no\n", "interrupted": False, "isImage": False}
+    assert read("claude-code", "PostToolUse", tool_response=result).preview == "one\ntwo\n[stderr]\nno"
+    stopped = {**result, "stdout": "", "stderr": "", "interrupted": True}
+    assert read("claude-code", "PostToolUse", tool_response=stopped).preview == "[stopped: interrupted]"
+    assert read("claude-code", "PostToolUse", "Read", tool_response={"file": 1}).preview == '{"file": 1}'
+
+
 def test_gemini_has_words_of_its_own_and_cannot_be_given_other_arguments() -> None:
     gemini, before = AGENTS["gemini"], read("gemini", "BeforeTool", "run_shell_command")
     assert before.moment is HookMoment.BEFORE and before.call is not None and before.call.labels == {"proc.exec"}

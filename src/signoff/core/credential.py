@@ -250,12 +250,13 @@ def _private_keys(text: str) -> Iterator[Credential]:
         yield Credential(begin.start(), end.end() if end else stop, "private key")
 
 
+_LEFT_OUT = "…"
 _PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@", re.DOTALL)
 
 
 def without_password(url: str) -> str:
     """A URL without its password. In a longer text nothing is sure to be left but what follows the last `@`."""
-    return _PASSWORD.sub(r"\1:…@", url)
+    return _PASSWORD.sub(rf"\1:{_LEFT_OUT}@", url)
 
 
 _AUTHORITY = re.compile(r"://([^\s/?#\"'`<>\\]{1,512}+)")
@@ -266,7 +267,7 @@ def _url_passwords(text: str) -> Iterator[Credential]:
     for match in _AUTHORITY.finditer(text):
         userinfo, at, _host = match[1].rpartition("@")
         user, _colon, password = userinfo.partition(":")
-        if not at or not password:
+        if not at or password in ("", _LEFT_OUT):  # none, or `without_password` left it out
             continue
         start = match.start(1) + len(user) + 1
         separator = _SEPARATOR.search(password)

@@ -14,6 +14,18 @@ _LAST = 300
 """Characters at the end of a text in which that line is looked for."""
 
 
+def output_text(out: str, err: str, *, code: int = 0, stopped: str = "") -> str:
+    """Return the result of a command: the output, standard error marked, and the exit code unless it is 0."""
+    parts = [out.rstrip("\n")] if out.strip() else []
+    if err.strip():
+        parts.append("[stderr]\n" + err.rstrip("\n"))
+    if stopped:
+        parts.append(STOPPED_LINE.format(stopped))
+    elif code:
+        parts.append(EXIT_LINE.format(code))
+    return "\n".join(parts) or "[no output]"
+
+
 def exit_text(result: str) -> str:
     """Return how a command failed, `exit code 1` or `stopped: …`; empty if it did not, or if it was no command."""
     found = _EXIT.search(result[-_LAST:])

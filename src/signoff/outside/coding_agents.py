@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, cast
 
 from signoff.broker import new_id
 from signoff.core.canonical import digest
+from signoff.core.result_text import output_text
 from signoff.core.summary import own_words
 from signoff.disk_steps import DiskSteps
 from signoff.outside.outside_call import OutsideCall
@@ -291,8 +292,21 @@ def said_of_edits(permission: CallPermission) -> str:
 
 def beginning(value: object, longest: int = 20_000) -> str:
     """Return the beginning of a tool's result, long enough for the record to find and mask secrets in what it keeps."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if isinstance(value, str) else _output(value)
+    if text is None:
+        text = json.dumps(value, ensure_ascii=False, default=str)
     return text[:longest]
+
+
+def _output(value: object) -> str | None:
+    """What a command printed, as the agent's shell tool returns it; None if it is no such result."""
+    if not isinstance(value, Mapping):
+        return None
+    result = cast("Args", value)
+    out, err = result.get("stdout"), result.get("stderr", "")
+    if not isinstance(out, str) or not isinstance(err, str):
+        return None
+    return output_text(out, err, stopped="interrupted" if result.get("interrupted") is True else "")
 
 
 def _specific(event: HookEvent, told: Args) -> Args:

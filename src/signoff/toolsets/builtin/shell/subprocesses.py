@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
 from signoff.core.counted import counted
-from signoff.core.result_text import EXIT_LINE, STOPPED_LINE
+from signoff.core.result_text import output_text
 from signoff.toolsets.builtin.shell.environment import MARK, find_program
 from signoff.toolsets.builtin.shell.sweep import started, sweep
 
@@ -66,14 +66,7 @@ class CommandResult(NamedTuple):
     @property
     def text(self) -> str:
         """For the model: the output, standard error marked, and the exit status unless it is 0."""
-        parts = [self.out.rstrip("\n")] if self.out.strip() else []
-        if self.err.strip():
-            parts.append("[stderr]\n" + self.err.rstrip("\n"))
-        if self.stopped:
-            parts.append(STOPPED_LINE.format(self.stopped))
-        elif self.code:
-            parts.append(EXIT_LINE.format(self.code))
-        return "\n".join(parts) or "[no output]"
+        return output_text(self.out, self.err, code=self.code, stopped=self.stopped)
 
 
 class Capture:
