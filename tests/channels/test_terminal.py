@@ -76,7 +76,7 @@ def test_the_card(tmp_path: Path) -> None:
 
 
 def test_a_reason_that_names_its_rule_is_not_followed_by_it() -> None:
-    doubt = "rule “own” could not be checked: `amount` is a text"
+    doubt = "`amount` is a text; rule “own” could not be checked"
     for rules, reason, shown in (
         (("own",), doubt, doubt),
         (("own", "other"), doubt, doubt),

@@ -92,11 +92,11 @@ def test_log_tells_the_chain_of_agents_the_rule_and_how_a_call_ended() -> None:
             event("allowed", tool="shell", args={"command": "git diff"}, worker=workers, **rule),
             event("ran", tool="shell", worker=workers, why="3 lines", **rule),
             event(title="Delete a.txt", worker=workers, rules=["a", "b"], reason="x" * 300),
-            event(title="Delete b.txt", rules=["own-code"], reason="rule “own-code” could not be checked: why"),
+            event(title="Delete b.txt", rules=["own-code"], reason="why; rule “own-code” could not be checked"),
         ]
     )
     allowed, ran, asked, doubted = run("log").stdout.splitlines()
-    assert doubted.endswith("Delete b.txt: rule “own-code” could not be checked: why"), "it names its rule once"
+    assert doubted.endswith("Delete b.txt: why; rule “own-code” could not be checked"), "it names its rule once"
     assert 'coder > reviewer > shell {"command": "git diff"}: reading is harmless  (rule own-code)' in allowed
     assert ran.endswith("coder > reviewer > shell: 3 lines  (rule own-code)")
     assert "coder > reviewer: Delete a.txt: xxx" in asked

@@ -45,7 +45,7 @@ def test_the_directory_holds_exactly_what_was_approved(tmp_path: Path) -> None:
 def test_a_command_that_only_looks_harmless_is_asked_about_and_says_why(tmp_path: Path) -> None:
     done = signoff("demo", "--answers", "deny,deny,deny,deny", "--dir", str(tmp_path / "work"))
     asked = done.stderr.partition("may shell run?")[2].partition("sha256")[0]
-    assert "`sort -o` writes its output to a" in asked, "the line goes on below"
+    assert "why   `sort -o` writes its output to a" in asked, "first what it does; the line goes on below"
     assert "sandbox" in asked
     assert "allowed       Run: wc -l" in done.stderr
 

@@ -508,7 +508,7 @@ def test_what_the_reason_says_is_not_said_again_as_an_error() -> None:
     doubt, other = "network: `mypy` is not known to only read", "limit: `amount` is a text"
     verdict = Verdict(
         effect=Effect.ASK,
-        reason="rule “network” may be about it: `mypy` is not known to only read",
+        reason="`mypy` is not known to only read; rule “network” may be about it",
         errors=(doubt, other),
     )
     request = ApprovalRequest(tool_call_id="c", tool_name="shell", args={}, verdict=verdict)

@@ -585,11 +585,11 @@ def test_what_may_write_is_asked_about_whatever_a_project_allows(command: str) -
 
 @pytest.mark.parametrize("command", ["./run-tests", "frobnicate", "python3 -m timeit x"])
 def test_a_reason_is_given_once(command: str) -> None:
-    start = "rule “shell_readonly/rule-3” could not be checked: "
+    end = "; rule “shell_readonly/rule-3” could not be checked"
     reason = in_readonly_shell(command).reason
 
-    assert reason.startswith(start)
-    assert reason.removeprefix(start).count(f"`{command.split(' t')[0]}`") == 1
+    assert reason.endswith(end)
+    assert reason.removesuffix(end).count(f"`{command.split(' t')[0]}`") == 1
 
 
 @pytest.mark.parametrize("pattern", ["pytest", "make", "npm", "tox", "python3 -m pytest", "npm test", "git *"])
@@ -680,10 +680,10 @@ def test_a_rule_that_may_ask_is_said_to_be_about_it_not_to_be_broken() -> None:
     policy = Policy.from_rules(rules)
     verdict = policy.judge(Call(tool="shell", args={"command": "frobnicate x"}, labels=frozenset({"proc.exec"})))
     assert verdict.effect is Effect.ASK
-    assert verdict.reason == "rule “network” may be about it: `frobnicate` is not a program signoff knows"
+    assert verdict.reason == "`frobnicate` is not a program signoff knows; rule “network” may be about it"
     denies = Policy.from_rules([*rules, {"deny": {"command": {"does": "sends"}}, "id": "never"}])
     reason = denies.judge(Call(tool="shell", args={"command": "frobnicate x"}, labels=frozenset({"proc.exec"}))).reason
-    assert reason.startswith("rule “never” could not be checked: ")
+    assert reason.endswith("; rule “never” could not be checked")
 
 
 def test_a_line_of_too_many_commands_is_never_allowed_and_may_hold_a_denied_one() -> None:

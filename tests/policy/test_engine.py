@@ -121,7 +121,7 @@ def test_unknown_in_a_deny_rule_asks_at_least() -> None:
     assert verdict.rules == ("limit",)
     why = "`amount` is a text, not a number, so `>` cannot be checked"
     assert verdict.errors == (f"limit: {why}",)
-    assert verdict.reason == f"rule “limit” could not be checked: {why}"
+    assert verdict.reason == f"{why}; rule “limit” could not be checked"
     assert policy(deny).judge_layer(unsure) is not None, "a doubt is an answer, not an abstention"
     strict = policy(deny, {**ASK, "by": "ops"}).judge(unsure)
     assert (strict.effect, strict.rules, strict.requirement.role) == (Effect.ASK, ("ask",), "ops")

@@ -542,7 +542,7 @@ def _errors(verdict: Verdict) -> Iterator[str]:
     rules: dict[str, list[str]] = {}
     for error in verdict.errors:
         rule, _, why = error.partition(": ")
-        if not verdict.reason.endswith(why or error):
+        if (why or error) not in verdict.reason:
             rules.setdefault(why or error, []).extend([rule] if why else [])
     for why, of in rules.items():
         yield f"{', '.join(of)}: {why}" if of else why

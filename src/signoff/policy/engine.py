@@ -270,7 +270,7 @@ def _remarked(verdict: Verdict, facts: Facts, shelf: Shelf) -> Verdict:
     if not remark:
         deciding = (one for one in (*shelf.denies, *shelf.others) if one.rule.id in verdict.rules)
         remark = facts.remark if all(one.is_general for one in deciding) else ""
-    if not remark or verdict.reason.endswith(remark):
+    if not remark or remark in verdict.reason:
         return verdict
     return replace(verdict, reason=f"{verdict.reason}: {remark}")
 
@@ -313,11 +313,11 @@ def _in_doubt(first: Verdict | None, doubts: list[tuple[Rule, MatchResult]], fac
     asking = [rule for rule, _ in doubts if rule.effect is Effect.ASK]
     deciding = [rule.id for rule in asking or [rule for rule, _ in doubts]]
     requirements = [rule.requirement for rule in asking]
-    reason = f"rule “{doubts[0][0].id}” could not be checked: {doubts[0][1].why}" if doubts else unread[0]
+    reason = f"{doubts[0][1].why}; rule “{doubts[0][0].id}” could not be checked" if doubts else unread[0]
     if first is not None and first.effect is Effect.DENY:
         return replace(first, reason=f"{first.reason}: {reason}", errors=errors)
     if doubts and doubts[0][0].effect is Effect.ASK and not doubts[0][1].raised:
-        reason = f"rule “{doubts[0][0].id}” may be about it: {doubts[0][1].why}"  # all that is in doubt is who is asked
+        reason = f"{doubts[0][1].why}; rule “{doubts[0][0].id}” may be about it"  # all that is in doubt is who is asked
     if first is not None and first.effect is Effect.ASK:
         deciding = [*(rule.id for rule in asking), *first.rules]
         requirements.append(first.requirement)
