@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import repeat
 
 from signoff.disk_steps import DiskSteps
 from signoff.ignore_files import IgnoreFiles
@@ -15,8 +14,6 @@ from signoff.regular_file import bytes_of
 
 MOST_PARTS = 200
 """Most names between slashes of a pattern that is expanded."""
-MOST_LINKS = 20_000
-"""Most entries of a tree that are examined for secrets and links to them; the rest is not checked."""
 _MOST_TRACKED = 100_000
 """The most files in an index of git that is read."""
 _LINK = 0o120000
@@ -61,27 +58,22 @@ def files_below(
     *,
     hidden: bool = True,
     published: bool = True,
-    budget: Iterator[int] | None = None,
     count: DiskSteps,
 ) -> Iterator[tuple[str, str]]:
     """Yield each file below a directory, relative to it, and where it leads if it is a symlink or reached by one.
 
     Symlinks to directories are followed, each directory once. `hidden` names can be left out, but for those that an
-    ignore file lets in, and so can directories with `published` files. With a `budget` of entries, it ends when that is
-    used up. Raises `Unclear` if the count ends.
+    ignore file lets in, and so can directories with `published` files. Raises `Unclear` if the count ends.
     """
     waiting = deque([("", "")])
     seen = {count.real(top)}
-    left = repeat(0) if budget is None else budget
     ignored = IgnoreFiles(count)
     while waiting:
-        directory, linked = waiting.popleft()  # breadth-first, because a large tree may not be examined completely
+        directory, linked = waiting.popleft()
         count.take(COSTS["directory"])
         try:
             with os.scandir(os.path.join(top, directory)) as entries:
                 for entry in entries:
-                    if next(left, None) is None:
-                        return
                     count.take(COSTS["entry"])
                     if not hidden and entry.name.startswith(".") and not ignored.lets_in(entry.path):
                         continue

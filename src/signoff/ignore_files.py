@@ -20,6 +20,8 @@ _CERTAIN = (*_OF_GIT, ".ignore", ".rgignore")
 _NAMES = (*_CERTAIN, ".agignore", ".fdignore")
 _LARGEST = 1 << 20
 """The most bytes of an ignore file that are read. A longer one may let in anything."""
+_BYTES = 8
+"""How many bytes of an ignore file are one step: comments take time as well."""
 _ODD = frozenset("[\\{")
 _WILD = frozenset("*?[")
 """Characters of patterns that are not looked into."""
@@ -126,18 +128,19 @@ class IgnoreFiles:
 
     def _directory(self, directory: str) -> _Directory:
         self._count.take(COSTS["status"] * (len(_NAMES) + 1))
-        found = _directory(directory)
+        found = _directory(directory, self._count)
         self._count.take(COSTS["expression"] * (len(found.leaves_out) + len(found.lets_in)))
         return found
 
 
-def _directory(directory: str) -> _Directory:
+def _directory(directory: str, count: DiskSteps) -> _Directory:
     leaves_out, lets_in = list[_Line](), list[str]()
     for name in _NAMES:
         data = _bytes(os.path.join(directory, name))
         if data is None or len(data) > _LARGEST:
             lets_in.append("*")
             continue
+        count.take(len(data) // _BYTES)
         shown = (line.strip() for line in data.decode("utf-8", "replace").removeprefix("\ufeff").splitlines())
         lets_in += [line[1:].rstrip("/").rpartition("/")[2].lower() for line in shown if line.startswith("!")]
         if name in _CERTAIN:

@@ -85,13 +85,12 @@ def _found(patterns: Iterable[FileSet], start: str, watch: FileWatch | None, cou
 def _standing(files: FileSet, root: str, count: DiskSteps, watch: FileWatch | None) -> Iterator[tuple[str, str, bool]]:
     """Yield the files that a set stands for, written as its pattern is, where they lead, and whether by a link.
 
-    Raises `Unclear` if that is not clear. Unless a rule is wary of some, a large tree is not examined completely.
+    Raises `Unclear` if that is not clear.
     """
-    from signoff.found_files import MOST_LINKS, files_below, tracked_below
+    from signoff.found_files import files_below, tracked_below
 
     pattern, end = split_below(files.pattern)
     published = watch is not None and watch.thorough
-    budget = None if watch is not None else iter(range(MOST_LINKS))
     each = 1 + len(files.filters) + (watch.cost if watch is not None else 0)
     for path in _expanded(pattern, root, count):
         count.take(each)
@@ -110,9 +109,7 @@ def _standing(files: FileSet, root: str, count: DiskSteps, watch: FileWatch | No
         if watch is not None and holds_secrets(real):
             raise Unclear("stands for files of which some hold secrets")
         for below, leads in (
-            files_below(top, hidden=end != BELOW_SHOWN, published=published, budget=budget, count=count)
-            if os.path.isdir(top)
-            else ()
+            files_below(top, hidden=end != BELOW_SHOWN, published=published, count=count) if os.path.isdir(top) else ()
         ):
             count.take(each)
             if keeps_out(files.filters, below) and not (leads and os.path.isdir(leads)):

@@ -21,7 +21,7 @@ from signoff.regular_file import bytes_of
 
 _LARGEST = 1 << 20
 """The most bytes of a file with settings that are read."""
-_ENTRY, _FILE, _READ, _BYTES, _WORD = 3, 5, 60, 64, 4
+_ENTRY, _FILE, _READ, _BYTES, _WORD = 3, 5, 60, 16, 4
 """The steps for each name in the tree, for a file of which the name may matter, and to read a file with settings; how
 many of its bytes are one step more; and the steps for each path that it may name."""
 _DATA = frozenset((".json", ".jsonc", ".json5"))

@@ -14,6 +14,10 @@ from signoff.toolsets.builtin.shell.argv import run_line
 from signoff.toolsets.builtin.shell.command_plan import plan
 
 ASKS = r"""
+csvformat -B .env
+csvformat -TB .env
+csvformat --out-no-doublequote .env
+tac -s .env
 zcat -fS nv .e
 zcat --suffix=nv -f .e
 gzip -dcS nv .e

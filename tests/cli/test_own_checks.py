@@ -358,6 +358,21 @@ def test_no_option_that_writes_or_loads_code_is_covered(tmp_path: Path) -> None:
         ({"tsconfig.json": '{"extends": "./base.json"}', "base.json": "{}"}, True),
         ({"tsconfig.json": '{\n  // "incremental": true,\n  "paths": {"@/*": ["src/*"]}}'}, True),
         ({"tsconfig.json": '{"incremental" /* x */ : true}'}, False),
+        ({"tsconfig.json": '{ /*\n// */ "compilerOptions": {"incremental": true}\n}'}, False),
+        ({"tsconfig.json": '{ // x\u2028"compilerOptions": {"incremental": true}\n}'}, False),
+        ({"tsconfig.json": '{"a": "//", "compilerOptions": {"incremental": true}}'}, False),
+        ({"tsconfig.json": '{"a": "/*", "compilerOptions": {"incremental": true}}'}, False),
+        (
+            {
+                "tsconfig.json": '{"extends" /**/ : "./base.json"}',
+                "base.json": '{"compilerOptions": {"incremental": true}}',
+            },
+            False,
+        ),
+        (
+            {"tsconfig.json": "{}", "packages/a/tsconfig.json": '{"compilerOptions": {"tsBuildInfoFile": "../x"}}'},
+            False,
+        ),
         ({"tsconfig.json": '{"compilerOptions": {"tsBuildInfoFile": "../x", "incremental": true}}'}, False),
         ({"tsconfig.json": '{"compilerOptions": {"composite": true, "outDir": "../x"}}'}, False),
         ({"tsconfig.json": r'{"compilerOptions": {"ts\u0042uildInfoFile": "../x"}}'}, False),

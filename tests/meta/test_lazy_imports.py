@@ -230,8 +230,8 @@ STAY_LATE = {
         policy.engine: policy.explain policy.first_words policy.lint policy.parse policy.secret
         policy.engine: policy.shell.command_facts
         policy.layers: policy.explain
-        policy.parse_facts: policy.amounts policy.commands policy.place_conditions policy.recipients policy.shell.patterns
-        policy.parse_facts: policy.statements policy.url_conditions
+        policy.parse_facts: policy.amounts policy.commands policy.place_conditions policy.recipients
+        policy.parse_facts: policy.shell.patterns policy.statements policy.url_conditions
         policy.parse_value: policy.below policy.first_words
         policy.paths: policy.shell.common_files
         policy.shell.command_facts: policy.shell.further_words policy.shell.structured_lines policy.shell.syntax_tree

@@ -47,6 +47,41 @@ def test_too_many_lines_of_ignore_files_are_in_doubt(tmp_path: Path) -> None:
     assert count.why
 
 
+def test_comments_in_ignore_files_take_steps_too(tmp_path: Path) -> None:
+    (tmp_path / ".ignore").write_text("#\n" * 10_000)
+    files = IgnoreFiles(count := DiskSteps(1_000))
+    with pytest.raises(Unclear, match="too many steps"):
+        files.lets_in(str(tmp_path / ".h"))
+    assert count.why
+
+
+def test_links_are_followed_as_the_system_does_and_each_takes_steps(tmp_path: Path) -> None:
+    home = Path(os.path.realpath(tmp_path))
+    (home / "x" / "y").mkdir(parents=True)
+    (home / "l").symlink_to("x/y")
+    (home / "a0").symlink_to("x/r")
+    (home / "x" / "r").symlink_to(f"{home}/none")
+    (home / "round").symlink_to("round")
+    for number in range(1, 50):
+        (home / f"a{number}").symlink_to("/".join([f"../{home.name}/."] * 20 + [f"a{number - 1}"]))
+    for path in ("l/../r", "l/..", "./x//y/../r", "nowhere/../x", "l/none/../../r", "x/y/", "a0/..", "a20", "", "/"):
+        assert DiskSteps().real(os.path.join(home, path)) == os.path.realpath(os.path.join(home, path)), path
+    left = [(count := DiskSteps(), count.real(f"{home}/a{number}"))[0].left for number in (10, 20, 30)]
+    assert left[0] - left[1] == left[1] - left[2] > 400
+    for name in ("a45", "round"):
+        with pytest.raises(Unclear):
+            (count := DiskSteps()).real(f"{home}/{name}")
+        assert "more links than a system follows" in count.why
+
+
+def test_a_tree_that_is_not_searched_to_its_end_is_in_doubt(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"f{number}").touch()
+    doubt = Search("glob").doubt
+    assert not doubt({"pattern": "x"}, str(tmp_path), DiskSteps())
+    assert "too many steps" in Search("glob", prints=True).doubt({"pattern": "x"}, str(tmp_path), DiskSteps(100))
+
+
 @pytest.mark.parametrize("path", ["../" * 300, "a/" * 300, "a\0b"])
 def test_a_search_with_more_steps_than_a_path_has_is_in_doubt(tmp_path: Path, path: str) -> None:
     for given, where in (({"path": path}, str(tmp_path)), ({"glob": path}, os.curdir)):

@@ -30,9 +30,13 @@ _RUNNERS = {"uv.lock": "uv run", "poetry.lock": "poetry run", "pdm.lock": "pdm r
 _LARGEST = 1_000_000
 """The most characters of a file that are read."""
 _COMPILES = re.compile(r"(?:^| )(?:[\w-]*-)?tsc(?: |$)")
-_OUTPUT = re.compile(r"(?im)^(?!\s*//).*(?:tsBuildInfoFile|\\u|[\"'](?:incremental|composite)[\"'](?!\s*:\s*false\b))")
+_COMMENT = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')|//[^\n\r\u2028\u2029]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+"""A comment in settings of TypeScript, or a text, which may look like one."""
+_OUTPUT = re.compile(r"(?i)tsBuildInfoFile|\\u|[\"'](?:incremental|composite)[\"'](?!\s*:\s*false\b)")
 """What says that TypeScript writes what it knows of the last run; also where that may be spelt in other ways."""
 _EXTENDS = re.compile(r"[\"']extends[\"']\s*:\s*(\[[^\]]*\]|\"[^\"]*\"|'[^']*')")
+_SETTINGS_OF_TYPESCRIPT = ("tsconfig", "jsconfig")
+_NOT_OURS = frozenset({"node_modules", ".git"})
 _IN_QUOTES = re.compile(r"[\"']([^\"']+)[\"']")
 _MOST_NAMES = 60
 _MOST_LISTED = 100
@@ -100,14 +104,14 @@ def _names_output(directory: Path, command: str) -> bool:
     and what they extend.
     """
     named = (directory / word for word in command.split() if word.endswith(".json"))
-    waiting = list(islice((*directory.glob("tsconfig*.json"), *directory.glob("jsconfig*.json"), *named), _MOST_LISTED))
+    waiting = [*named, *islice(_typescript(directory), _MOST_LISTED + 1)]
     seen = set[Path]()
     while waiting:
         file = Path(os.path.normpath(waiting.pop()))
         if file in seen or not file.exists():
             continue
         seen.add(file)
-        text = _text(file)
+        text = _COMMENT.sub(lambda found: found[1] or " ", _text(file))
         if not text or len(seen) > _MOST_LISTED or _OUTPUT.search(text):
             return True
         names = [one[1] for found in _EXTENDS.finditer(text) for one in _IN_QUOTES.finditer(found[1])]
@@ -116,6 +120,15 @@ def _names_output(directory: Path, command: str) -> bool:
             return True
         waiting += beside
     return False
+
+
+def _typescript(directory: Path) -> Iterator[Path]:
+    """Yield the settings of TypeScript in a project, wherever they are: a command may name any of them."""
+    for top, directories, files in os.walk(directory):
+        directories[:] = [one for one in directories if one not in _NOT_OURS]
+        yield from (
+            Path(top, one) for one in files if one.endswith(".json") and one.startswith(_SETTINGS_OF_TYPESCRIPT)
+        )
 
 
 def _extended(beside: Path, name: str) -> Iterator[Path]:

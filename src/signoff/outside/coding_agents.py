@@ -502,13 +502,12 @@ class _Tree:
         """Return the secret files below a directory, or the file itself, each with the reason, and whether it is a
         symlink or reached by one.
         """
-        from signoff.found_files import MOST_LINKS, files_below
+        from signoff.found_files import files_below
 
         found = self._secrets.get(top)
         if found is None:
             found = list[tuple[str, str, bool]]()
-            budget = iter(range(MOST_LINKS))  # of a larger tree, the rest is not checked
-            below = files_below(top, published=False, budget=budget, count=self.count)
+            below = files_below(top, published=False, count=self.count)
             for path, leads in below if os.path.isdir(top) else [("", self.count.real(top))]:
                 self.count.take(_SECRET)
                 whole = os.path.join(top, path) if path else top

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NoReturn
 
 MOST_STEPS = 300_000
 """The most steps for one call. One takes about a microsecond, whatever it counts."""
@@ -44,5 +45,9 @@ class StepCount:
         """Count steps. Raises `Unclear` if there are too many."""
         self.left -= number
         if self.left < 0:
-            self.why = "it would take too many steps to see which files it is about"
-            raise Unclear("would take too many steps to look at")
+            self.give_up("it would take too many steps to see which files it is about")
+
+    def give_up(self, why: str) -> NoReturn:
+        """Take no more. Raises `Unclear`."""
+        self.left, self.why = -1, why
+        raise Unclear("would take too many steps to look at")

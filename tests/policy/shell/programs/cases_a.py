@@ -16,7 +16,7 @@ csvformat -D '|' a.csv ;; csvjson -i 4 -k x a.csv ;; in2csv a.xlsx ;; in2csv -s 
 brew list ;;
 brew list --versions node ;; openssl x509 -in a.crt -noout -subject ;; black --version ;;
 
-cat a.txt ;; cat -n a b - ;; cat -- -x ;; cat *.txt ;; tac -s x a ;; tac -rb a ;; nl -ba a ;; nl -s '. ' -w1 ;;
+cat a.txt ;; cat -n a b - ;; cat -- -x ;; cat *.txt ;; tac -rb a ;; nl -ba a ;; nl -s '. ' -w1 ;;
 rev a b ;; head -5 a ;; head -n -3 a b ;; head -c 10k *.txt ;; tail -n +2 a ;; tail -20 a ;; tail -c5 a ;;
 cut -d: -f1 /etc/passwd ;; cut -c-3 --complement a ;; paste -sd, - ;; paste -d '\n' a b ;; join -11 -21 -o1.1,2.3 a b ;;
 join -t , a b ;; comm -12 a b ;; comm --output-delimiter=x a b ;; sort -k2,2n -t: -ru a ;; sort -nrk 2,2 ;;

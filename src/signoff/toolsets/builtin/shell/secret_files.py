@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from signoff.disk_steps import DiskSteps
-from signoff.found_files import MOST_LINKS, files_below
+from signoff.found_files import files_below
 from signoff.policy.secret import holds_secrets, secret_place
 from signoff.policy.shell.filters import keeps_out
 from signoff.policy.shell.simple_command import ReadOnlyCommand
@@ -35,10 +35,9 @@ def secret_below(reading: ReadOnlyCommand, root: str, count: DiskSteps) -> str:
     if reading.pair and not all(os.path.exists(os.path.join(root, directory)) for directory in directories):
         return ""
     name = reading.program.name
-    budget = iter(range(MOST_LINKS))
     for directory in directories:
         here = os.path.join(root, directory).removeprefix(f"{root.rstrip('/')}/")
-        for path, link in files_below(os.path.join(root, directory), published=False, budget=budget, count=count):
+        for path, link in files_below(os.path.join(root, directory), published=False, count=count):
             count.take(_SECRET + len(reading.filters))
             if keeps_out(reading.filters, path) and not (link and os.path.isdir(link)):
                 continue  # filters for files do not apply to symlinks to directories
