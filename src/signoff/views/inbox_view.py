@@ -149,6 +149,11 @@ class RequestRow(View):
             damaged=visible(item.damaged),
         )
 
+    @property
+    def place(self) -> str:
+        """The cursor of the page that begins after it."""
+        return cursor_of(ListPlace(self.opened_at, self.id))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPage(View):

@@ -731,7 +731,7 @@ async function refreshRows(about) {
     for (const group of $$(".group", content)) for (const item of $$(".item", group)) here.set(item.dataset.id, { item, group });
   }
   if (all && !$('[data-do="more"]', listPlace())) { // those after the last one
-    const last = [...ids].at(-1) ?? "";
+    const last = [...$$(".item", listPlace()), ...[...fresh.values()].map((one) => one.item)].at(-1)?.dataset.place ?? "";
     const rest = await part(filtered(`/list?after=${encodeURIComponent(last)}`)).catch(() => null);
     for (const group of rest ? $$(".group", rest) : []) for (const item of $$(".item", group)) here.set(item.dataset.id, { item, group });
   }
