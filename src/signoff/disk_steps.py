@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import getcwd, lstat, readlink
-from os.path import join, split
+from os.path import join, normpath, split
 from stat import S_ISLNK
 
 from signoff.policy.step_count import COSTS, StepCount
@@ -41,9 +41,13 @@ class DiskSteps(StepCount):
         return self._resolved(whole) if is_link else whole
 
     def _resolved(self, path: str) -> str:
-        left, real, links = path.split("/")[::-1], "/" if path.startswith("/") else getcwd(), 0
+        real, links, open_links = "/" if path.startswith("/") else getcwd(), 0, set[str]()
+        left: list[str | tuple[str]] = [*path.split("/")[::-1]]
         while left:
             name = left.pop()
+            if isinstance(name, tuple):  # the link was followed to its end
+                open_links.discard(name[0])
+                continue
             self.take(COSTS["component"])
             if name in ("", "."):
                 continue
@@ -58,9 +62,12 @@ class DiskSteps(StepCount):
             if not leads:
                 real = whole
                 continue
+            if whole in open_links:  # it leads to itself: nothing is there for anybody
+                return normpath(join(whole, *(one for one in reversed(left) if isinstance(one, str))))
             links += 1
             if links > _MOST_LINKS:
                 self.give_up("it leads through more links than a system follows")
-            left += leads.split("/")[::-1]
+            open_links.add(whole)
+            left += [(whole,), *leads.split("/")[::-1]]
             real = "/" if leads.startswith("/") else real
         return real

@@ -64,14 +64,26 @@ def test_links_are_followed_as_the_system_does_and_each_takes_steps(tmp_path: Pa
     (home / "round").symlink_to("round")
     for number in range(1, 50):
         (home / f"a{number}").symlink_to("/".join([f"../{home.name}/."] * 20 + [f"a{number - 1}"]))
-    for path in ("l/../r", "l/..", "./x//y/../r", "nowhere/../x", "l/none/../../r", "x/y/", "a0/..", "a20", "", "/"):
+    for path in (
+        "l/../r",
+        "l/..",
+        "./x//y/../r",
+        "nowhere/../x",
+        "l/none/../../r",
+        "x/y/",
+        "a0/..",
+        "a20",
+        "round",
+        "round/x/../y",
+        "",
+        "/",
+    ):
         assert DiskSteps().real(os.path.join(home, path)) == os.path.realpath(os.path.join(home, path)), path
     left = [(count := DiskSteps(), count.real(f"{home}/a{number}"))[0].left for number in (10, 20, 30)]
     assert left[0] - left[1] == left[1] - left[2] > 400
-    for name in ("a45", "round"):
-        with pytest.raises(Unclear):
-            (count := DiskSteps()).real(f"{home}/{name}")
-        assert "more links than a system follows" in count.why
+    with pytest.raises(Unclear):
+        (count := DiskSteps()).real(f"{home}/a45")
+    assert "more links than a system follows" in count.why
 
 
 def test_a_tree_that_is_not_searched_to_its_end_is_in_doubt(tmp_path: Path) -> None:
