@@ -335,6 +335,7 @@ def test_the_list_is_grouped_by_run_and_drawn_in_parts() -> None:
     assert "(250) Inbox" in first.words
     assert "/favicon.svg?n=250" in first.source
     after = next(one.attributes["data-next"] for one in first.elements if "data-next" in one.attributes)
+    assert first.all("li", class_="item")[-1].attributes["data-place"] == after  # the script goes on after a row
     seen = list(rows)
     while after:
         part = desk.get(f"/fragments/list?after={after}")

@@ -98,6 +98,7 @@ async def test_requests(store: SqliteStore, file: Path, statement: str, limit: i
     rows = (await waiting_list(broker, InboxFilter(limit=PART))).page.requests
     assert {one.id: bool(one.damaged) for one in rows} == {"one": False, "two": True, "three": False}
     assert "damaged" in next(one.title for one in rows if one.damaged)
+    assert [one.id for one in rows if not one.place] == ["two"]  # a page that began after it would list nothing
     for state in ListState:
         items, _ = await broker.listed(RequestFilter(state=state), limit=10)
         assert {one.id for one in items} == ({"one", "two", "three"} if state is not ListState.SETTLED else set())

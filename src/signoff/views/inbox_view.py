@@ -151,8 +151,8 @@ class RequestRow(View):
 
     @property
     def place(self) -> str:
-        """The cursor of the page that begins after it."""
-        return cursor_of(ListPlace(self.opened_at, self.id))
+        """The cursor of the page that begins after it; empty if it is damaged: no page begins after such a row."""
+        return "" if self.damaged else cursor_of(ListPlace(self.opened_at, self.id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

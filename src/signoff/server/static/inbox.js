@@ -719,6 +719,10 @@ function markGone(id, word = texts.gone) {
 // settled is marked there. What happened to which request, the stream tells.
 const fresh = new Map(); // rows of requests that are new, by id
 const PART = 100;
+const byAge = (list, itemOf) => list.sort((one, other) => { // the DOM has them by run
+  const [a, b] = [one, other].map((each) => $("[data-age]", itemOf(each)).dateTime);
+  return a < b ? -1 : a > b ? 1 : 0;
+});
 async function refreshRows(about) {
   if (!listPlace()) return;
   const all = !about.size; // whatever happened
@@ -731,7 +735,8 @@ async function refreshRows(about) {
     for (const group of $$(".group", content)) for (const item of $$(".item", group)) here.set(item.dataset.id, { item, group });
   }
   if (all && !$('[data-do="more"]', listPlace())) { // those after the last one
-    const last = [...$$(".item", listPlace()), ...[...fresh.values()].map((one) => one.item)].at(-1)?.dataset.place ?? "";
+    const known = byAge([...$$(".item", listPlace()), ...[...fresh.values()].map((one) => one.item)], (item) => item);
+    const last = known.map((item) => item.dataset.place).filter(Boolean).at(-1) ?? ""; // a damaged row has none
     const rest = await part(filtered(`/list?after=${encodeURIComponent(last)}`)).catch(() => null);
     for (const group of rest ? $$(".group", rest) : []) for (const item of $$(".item", group)) here.set(item.dataset.id, { item, group });
   }
@@ -795,7 +800,7 @@ function takeFresh() {
     if (group && !$(".item", group)) group.remove();
   }
   gone.clear();
-  append([...fresh.values()].sort((one, other) => ($("[data-age]", one.item).dateTime < $("[data-age]", other.item).dateTime ? -1 : 1)));
+  append(byAge([...fresh.values()], (one) => one.item));
   fresh.clear();
   drawFresh();
   markCurrent(cardId());
