@@ -20,8 +20,8 @@ OTHERWISE = {
     r"git .* --(?:format|pretty|submodule|ignore-submodules) .*|git .* --(?:column|merged)=.*": "its value is attached",
     r"test -[vR]x|gzip -ka|git log -pmain\.\.stash": "no option, another, or an error",
     r".*(?: -[kmDl]|=)@.*": "only a whole word names a file of words",
-    r".*=--.*": "it is the value of an option",
-    r"git log -p refs/.*|git config \S+/.*": "there is no such name in git",
+    r".*=--.*|git show .* --stat=-p": "it is the value of an option",
+    r"git (?:log -p|rev-parse .*) refs/.*|git config \S+/.*": "there is no such name in git",
     r"iconv -f ?\.//map a": "a character set, not a file",
 }
 """Respellings that do something else, and why. None is known to do what is asked about."""

@@ -90,6 +90,9 @@ _UNTRACKED = re.compile(
     |\^(?:[3-9]|\d\d|[@-])(?!\d*:) |\A:/(?!\Z)"""
 )
 """A revision that is a stash, a third parent, as in most repositories only a stash has, or a commit by its message."""
+_BY_ID = re.compile(r"(?i)(?:\A|\.\.|\^|-g)[0-9a-f]{4,64}(?=[~^@:]|\.\.|\Z)")
+"""A revision that is an object by its id, which may be abbreviated, also behind the name of a tag: `v1-0-g1234567`."""
+_KEPT = "discloses: may show files that git did not track, of which a stash keeps copies"
 
 
 class Concern(NamedTuple):
@@ -267,13 +270,15 @@ class _Judge:
 
     def _command(self, at: int, stop: int, operands: list[tuple[Word, bool]]) -> ReadOnlyCommand | Concern:
         if not operands:
-            return ReadOnlyCommand(self.program, (), at) if self.program.alone or self.given else self._unknown("")
+            alone = self.program.alone or self.given
+            return self._together() or (ReadOnlyCommand(self.program, (), at) if alone else self._unknown(""))
         word = operands[0][0]
         below = self.program.commands.get(word.text) if not word.glob and not word.tilde else None
         if below is None:
             return self._unknown(word.text)
+        # Some programs take the options before the word as those of the command, too: `git reflog --all show`.
+        self.given, self.first = self.given if self.program.alone else set(), set()
         self.program = below
-        self.given, self.first = set(), set()
         return self.judge(at + stop + 1)
 
     def _unknown(self, word: str) -> Concern:
@@ -397,12 +402,8 @@ class _Judge:
         known = self.program
         if known.needs and known.needs.isdisjoint(self.first):
             return self.concern("", known.needs_trouble)
-        for some, others in known.only_with:
-            if (mine := some & self.given) and others.isdisjoint(self.given):
-                return self.concern(min(mine), known.only_with_trouble)
-        for some, others in known.not_with:
-            if (mine := some & self.given) and others & self.given:
-                return self.concern(min(mine), known.not_with_trouble)
+        if trouble := self._together():
+            return trouble
         if operands and known.operands_need and known.operands_need.isdisjoint(self.first):
             return self.concern(operands[0][0].text, known.operands_trouble)
         kinds = known.operands[1:] if known.no_first & self.given else known.operands
@@ -422,6 +423,17 @@ class _Judge:
             if concern is not None:
                 return concern
         return self._below_here(operands, kinds) if deep and PAIR not in known.recursive else None
+
+    def _together(self) -> Concern | None:
+        """Check options that are only harmless with others, or without them."""
+        known = self.program
+        for some, others in known.only_with:
+            if (mine := some & self.given) and others.isdisjoint(self.given):
+                return self.concern(min(mine), known.only_with_trouble)
+        for some, others in known.not_with:
+            if (mine := some & self.given) and others & self.given:
+                return self.concern(min(mine), known.not_with_trouble)
+        return None
 
     def _late_options(self, rest: Sequence[Word], operands: list[tuple[Word, bool]]) -> Concern | None:
         """Check options after the first operand. Some programs, most on BSD and macOS, take them for operands."""
@@ -472,8 +484,8 @@ class _Judge:
 
         `closed` says that it comes after `--`.
         """
-        if kind.name == "text":
-            return None
+        if kind.name in ("text", "revision"):
+            return self._kept(word) if kind.name == "revision" else None
         if word.unknown is not Unknown.NOT:
             return None if self.takes_anything else self.concern("", f"unknown: {_AT_RUN_TIME}")
         if kind.name == "name":
@@ -537,10 +549,9 @@ class _Judge:
 
     def _ref(self, word: Word, deep: bool, closed: bool) -> Concern | None:
         """Check a revision, a path, a pathspec, or `revision:path`."""
-        if not closed and self.where.wary and _UNTRACKED.search(word.text):
-            return self.concern(
-                word.text, "discloses: may show files that git did not track, of which a stash keeps copies"
-            )
+        # Where only revisions are expected, `--` does not make a path of what follows.
+        if (not closed or not self.program.repeats) and (kept := self._kept(word)):
+            return kept
         _, colon, tracked = word.text.rpartition(":")
         pathspec = _MAGIC.sub("", word.text)
         for path in (tracked, pathspec):
@@ -563,6 +574,12 @@ class _Judge:
             if why := next(filter(None, whys), ""):
                 return self.concern(word.text, f"discloses: reads what is below {top}: {why}")
         return self._path(word, deep=True, walks=deep)
+
+    def _kept(self, word: Word) -> Concern | None:
+        """Check a revision: whether it may be what a stash keeps of files that git did not track."""
+        by_id = bool(self.program.by_id) and self.program.by_id.isdisjoint(self.given)
+        found = _UNTRACKED.search(word.text) or (by_id and _BY_ID.search(word.text))
+        return self.concern(word.text, _KEPT) if found and self.where.wary else None
 
     def _path(self, word: Word, deep: bool, walks: bool | None = None) -> Concern | None:
         if word.text == "-" and not word.glob:

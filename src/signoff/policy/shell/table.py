@@ -26,8 +26,8 @@ EFFECTS = ("writes", "runs", "sends", "changes", "discloses", "waits", "unknown"
 """What a command may do beyond known reading, from the entry of the program or the option."""
 
 _PLAIN_KINDS = frozenset({
-    "text", "number", "path", "name", "ref", "command", "output", "url", "host", "glob", "skip", "skip_directory",
-    "pattern", "web", *OF_TEXT,
+    "text", "number", "path", "name", "ref", "revision", "command", "output", "url", "host", "glob", "skip",
+    "skip_directory", "pattern", "web", *OF_TEXT,
 })  # fmt: skip
 _STYLES = frozenset({"gnu", "posix", "single", "none"})
 _OFFLINE, _ONLINE = "shell/programs", "shell/network_reads"
@@ -88,6 +88,8 @@ class Program:
     not_with: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
     """Options that may do more than read beside one of others."""
     not_with_trouble: str = ""
+    by_id: frozenset[str] = frozenset()
+    """Set if a revision must not be the id of an object: the options with which it may be, as no content is shown."""
     operands_need: frozenset[str] = frozenset()
     operands_trouble: str = ""
     recursive: frozenset[str] = frozenset()
@@ -214,9 +216,9 @@ def _entry(name: str, seen: tuple[str, ...] = (), directory: str = _OFFLINE) -> 
 
 _KEYS = frozenset({
     "does", "effect", "why", "style", "flags", "values", "maybe", "asks", "digits", "operands", "no_first", "needs",
-    "needs_why", "only_with", "only_with_why", "not_with", "not_with_why", "operands_need", "operands_why",
+    "needs_why", "only_with", "only_with_why", "not_with", "not_with_why", "by_id", "operands_need", "operands_why",
     "recursive", "hidden", "tracked", "suffixes", "directory", "old_style", "evaluates", "language", "commands",
-    "alone", "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
+    "alone", "models", "modules", "elsewhere", "verbs", "environment", "adds", "unaided",
 })  # fmt: skip
 
 
@@ -253,6 +255,7 @@ def _build(name: str, entry: Mapping[str, Any]) -> Program:
         only_with_trouble=_trouble(name, entry["only_with_why"]) if "only_with" in entry else "",
         not_with=_together(entry, "not_with"),
         not_with_trouble=_trouble(name, entry["not_with_why"]) if "not_with" in entry else "",
+        by_id=_names(entry, "by_id"),
         operands_need=_names(entry, "operands_need"),
         operands_trouble=_trouble(name, entry.get("operands_why", "unknown: may make it do more than read")),
         recursive=_names(entry, "recursive"),
@@ -280,12 +283,20 @@ class _Commands(Mapping[str, Program]):
     def __init__(self, name: str, entry: Mapping[str, Any]) -> None:
         self._name = name
         self._entry = entry
+        self._models: Mapping[str, Mapping[str, Any]] = entry.get("models", entry.get("commands", {}))
         self._tables: Mapping[str, Mapping[str, Any]] = entry.get("commands", {})
         self._built: dict[str, Program] = {}
 
     def __getitem__(self, sub: str) -> Program:
         if sub not in self._built:
-            self._built[sub] = _build(f"{self._name} {sub}", _inherited(self._tables[sub], self._entry))
+            table = dict(self._tables[sub])
+            if (model := table.pop("like", None)) is not None:
+                if "like" in self._models.get(model, {"like": ""}):
+                    raise BadTable(f"`{self._name} {sub}` is like `{model}`, which is no command with keys of its own")
+                table = {**self._models[model], **table}
+            if "commands" in table:
+                table["models"] = self._models
+            self._built[sub] = _build(f"{self._name} {sub}", _inherited(table, self._entry))
         return self._built[sub]
 
     def __iter__(self) -> Iterator[str]:

@@ -55,18 +55,28 @@ _GIT_MORE = {
 """Commands of git, and the options by which they work on ignored files, too."""
 _GIT_ALL = frozenset({"grep", *(f"{verb} all" for verb in _GIT_MORE)})
 _GIT_WHOLE = {
-    **dict.fromkeys(("restore", "add", "clean", "checkout-index", "update-index", "stage"), re.compile(r"")),
+    **dict.fromkeys("restore add clean checkout-index update-index stage rm mv".split(), re.compile(r"")),
     **dict.fromkeys("checkout switch stash merge rebase pull cherry-pick revert apply am read-tree".split(), None),
     "reset": re.compile(r"--(?:hard|merge|keep)"),
     "commit": re.compile(r"-\w*a|--all"),
+    "worktree": re.compile(r"add\Z"),
     "bisect": None,
     "sparse-checkout": None,
     "submodule": None,
 }
 """Commands of git that work on everything that is tracked: always (None), if they have such a word, or (an empty
-expression) unless their operands name other places."""
-_WHOLE = re.compile(r"\.?/?|:.*|\.\./?.*")
+expression) unless their operands name other places. All may have an operand that stands for more than it names."""
+_WHOLE = re.compile(r"\.?/?|\.\./?.*", re.DOTALL)
 """An operand by which git means the whole directory, or more."""
+_GIT_WILD = re.compile(r"[*?\[\\]")
+"""What makes an operand of git a pattern, whose `*` matches any characters, also if the shell leaves the word as it is
+because no file matches."""
+_GIT_VALUES = frozenset("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source".split())
+"""Options before a command of git that take the next word."""
+_COMMIT_VALUE = re.compile(
+    r"-[aeinopqsvz]*[mFCct]|--(?:message|file|author|date|template|trailer|fixup|squash|re(?:use|edit)-message|cleanup)"
+)
+_COMMIT_FLAG = re.compile(r"-[aeinopqsvz]+|-[mFCct].+|--[a-z-]+=.*|--(?:all|amend|no-[a-z-]+|quiet|signoff)", re.DOTALL)
 _EITHER = frozenset(("-o", "-or", ",", "!", "-not", "(", "-prune"))
 _SEARCHERS = frozenset("grep egrep fgrep rgrep zgrep ugrep ggrep rg ag ack pt sift codespell".split())
 """Programs that may read everything below their operands, or below the working directory."""
@@ -293,9 +303,10 @@ class _Touches:
     def _add_packed(self, name: str, operands: Sequence[Word], directories: Sequence[str]) -> None:
         """Add what a program may read below the directories that it is given."""
         verb = _git_verb(operands) if name == "git" else ""
-        if name == "git" and _is_whole(operands):
-            for directory in directories:
-                self.given.setdefault(FileSet(f"{escaped(directory) or '.'}{BELOW}"))
+        if name == "git":
+            places, everywhere = _git_places(operands)
+            self._add_below(self.given, map(Word, places), directories)
+            self._add_below(self.given, [Word(".")] if everywhere else (), ("", *directories))
         searches = name in _SEARCHERS or verb in _GIT_ALL
         if searches or name in _PACKERS or verb in _GIT_TREES:
             places = [value for word in operands[:_MOST_PAIRS] for value in _values(word)]
@@ -367,23 +378,56 @@ def _git_verb(operands: Sequence[Word]) -> str:
     return f"{verb} all" if more is not None and any(more.match(word) for word in words) else verb
 
 
-def _is_whole(operands: Sequence[Word]) -> bool:
-    """Whether a command of git works on all that is tracked below where it runs, or may."""
+def _git_places(operands: Sequence[Word]) -> tuple[list[str], bool]:
+    """Return the directories below which a command of git works though no operand names them by itself.
+
+    Also whether it works on all that is tracked, or may, wherever in the repository it runs.
+    """
     words = [word.text for word in operands]
-    at = next((at for at, word in enumerate(words) if word in _GIT_WHOLE), None)
-    if at is None:
-        return False
-    needs, rest = _GIT_WHOLE[words[at]], words[at + 1 :]
-    if needs is None or needs.pattern:
-        places = rest[rest.index("--") + 1 :] if "--" in rest else []
-        named = bool(places) and not any(map(_WHOLE.fullmatch, places))
-        return not named and (needs is None or any(map(needs.match, rest)))
-    places = [word for word in rest if not word.startswith("-")]
-    return (
-        not places
-        or any(word.startswith("-") and "pathspec" in word for word in rest)
-        or any(map(_WHOLE.fullmatch, places))
-    )
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _GIT_VALUES else 1
+    verb = words[at] if at < len(words) else ""
+    if verb not in _GIT_WHOLE:
+        return [], False
+    needs, rest = _GIT_WHOLE[verb], words[at + 1 :]
+    last = rest[rest.index("--") + 1 :] if "--" in rest else []
+    places = last if needs is None else _without_values(rest) if verb == "commit" else _plain_words(rest)
+    wild = [place[: found.start()] for place in places if (found := _GIT_WILD.search(place))]
+    below = [start.rpartition("/")[0] or ("/" if start.startswith("/") else ".") for start in wild]
+    if needs is None:
+        whole = not places
+    elif needs.pattern:
+        whole = any(map(needs.match, rest)) and (not last or verb == "worktree")
+    else:
+        whole = not places
+    whole = whole or any(place.startswith(":") or _WHOLE.fullmatch(place) for place in places)
+    return below, whole or any(word.startswith("-") and "pathspec" in word for word in words)
+
+
+def _plain_words(words: Sequence[str]) -> list[str]:
+    """Return the words that are no options. After `--`, all are none."""
+    end = words.index("--") if "--" in words else len(words)
+    return [*(word for word in words[:end] if not word.startswith("-")), *words[end + 1 :]]
+
+
+def _without_values(words: Sequence[str]) -> list[str]:
+    """Return the operands of `git commit`, of which a message is none.
+
+    Behind an option that is not known here, any word may be an operand.
+    """
+    found: list[str] = []
+    at, sure = 0, True
+    while at < len(words) and words[at] != "--":
+        word = words[at]
+        if sure and _COMMIT_VALUE.fullmatch(word):
+            at += 1
+        elif not word.startswith("-"):
+            found.append(word)
+        elif not _COMMIT_FLAG.fullmatch(word):
+            sure = False
+        at += 1
+    return [*found, *words[at + 1 :]]
 
 
 def _of_find(operands: Sequence[Word]) -> tuple[Filter, ...]:
