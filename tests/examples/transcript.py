@@ -42,7 +42,7 @@ DIFFERS = re.compile(
     rf"(?P<id>\b{ID}\b)|(?P<any>…)|(?P<hash>\b(?=[a-f]*[0-9])[0-9a-f]{{12}}\b)"
     r"|(?P<age>\b(?:just now|\d+ (?:s|min) ago|in \d+ (?:s|min))\b)"
     r"|(?P<time>\b(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d\b)|(?P<took>\b\d+\.\d+s\b)"
-    r"|(?P<tokens>\b[\d,]+ tokens in, [\d,]+ out\b)"
+    r"|(?P<tokens>\b[\d,]+ tokens in, [\d,]+ out\b)|(?P<process>\bprocess \d+ on [\w.-]+)"
 )
 """What is different each time."""
 LIKE = {
@@ -52,6 +52,7 @@ LIKE = {
     "time": r"(?:\d{4}-)?\d\d-\d\d \d\d:\d\d:\d\d",
     "took": r"\d+\.\d+s",
     "tokens": r"[\d,]+ tokens in, [\d,]+ out",
+    "process": r"process \d+ on [\w.-]+",
 }
 
 
