@@ -393,7 +393,7 @@ def _take(tx: Transaction, ledger: Ledger, run: SavedRun, now: datetime, loosene
     if run.holder and run.holder != ledger.process.id:
         process = tx.processes.get(run.holder)
         if is_alive(process, now):
-            where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else run.holder
+            where = process.place if process else run.holder
             raise RunTaken(f"run {run.id} is already being executed by {where}")
     if run.format != FORMAT:
         raise UnknownRun(f"run {run.id} was saved in format {run.format}; this program reads format {FORMAT}")

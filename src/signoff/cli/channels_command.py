@@ -165,7 +165,7 @@ def _facts(seen: ChannelStatus) -> Iterator[tuple[str, str, bool]]:
             is_set = _is_set(variable)
             yield "secret", f"{variable} is {'set' if is_set else 'not set'}", not is_set
     if seen.process is not None:
-        yield "runs", f"in process {seen.process.pid} on {safe(seen.process.host.partition('/')[0])}", False
+        yield "runs", f"in {safe(seen.process.place)}", False
     else:
         yield "runs", f"nowhere: signoff channels run {safe(entry.name)}", False
     if seen.lease is not None and seen.lease.down is not None:

@@ -151,3 +151,8 @@ class Process:
     born: str
     """Start time of the process, as the operating system reports it: process ids are reused."""
     seen_at: datetime
+
+    @property
+    def place(self) -> str:
+        """Which process it is, for people: its number and its machine."""
+        return f"process {self.pid} on {self.host.partition('/')[0]}"

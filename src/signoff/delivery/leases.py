@@ -23,7 +23,7 @@ def take_lease(tx: Transaction, ledger: Ledger, channel: str, now: datetime) -> 
     """Take the lease of a channel for this process. Raises `WrongUse`, naming the process, if a live one has it."""
     lease = lease_of(tx, channel)
     if lease.process not in ("", ledger.process.id) and is_alive(process := tx.processes.get(lease.process), now):
-        where = f"process {process.pid} on {process.host.partition('/')[0]}" if process else lease.process
+        where = process.place if process else lease.process
         raise WrongUse(
             f"channel {channel!r} is run by {where}; two processes would show everything twice: stop that one first"
         )

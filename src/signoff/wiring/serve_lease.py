@@ -66,7 +66,7 @@ async def take_store(
     before: datetime | None = None
     while (taken := await ledger.write("serve", work)) is not None:
         lease, process = taken
-        where = f"process {process.pid} on {process.host.partition('/')[0]}"
+        where = process.place
         if waits is None or is_local(process) or (before is not None and process.seen_at != before):
             raise WrongUse(_taken(lease, where))
         if before is None:
